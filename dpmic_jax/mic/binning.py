@@ -1,0 +1,204 @@
+"""A column's values -> bin codes, by width on public bounds or by rank; once a column.
+
+All sizes of a column are coded at once. The cuts of every size together make one finest
+partition; a record keeps its bin in that one (`fine`), and a size is the list of fine bins
+at which its parts begin (`edges`). So a grid and its refinement always agree, and one
+histogram of fine bins serves every size.
+
+Everything here is numpy in the column's own dtype: 32-bit JAX would merge values that
+differ only in the low bits of a float64 or an int64.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Int, PRNGKeyArray, Shaped
+
+Column = Shaped[np.ndarray, " n"]
+Bounds = tuple[float, float]
+
+
+class Partitions(NamedTuple):
+    """Columns cut into parts of several sizes.
+
+    Attributes:
+      fine: bin of each record in the finest partition, column by column.
+      edges: for each column and size, the fine bin at which part 0, 1, ... begins; the last
+        edge, and all that pad the list, lie past every record.
+      cuts: for each column the value at which fine bin 1, 2, ... begins: a record's bin is
+        the number of cuts at or below its value.
+    """
+
+    fine: Int[np.ndarray, "columns n"]
+    edges: Int[np.ndarray, "columns sizes longest"]
+    cuts: tuple[Column, ...]
+
+
+class Order(NamedTuple):
+    """Records in order of value, and where each group that may not be split ends."""
+
+    records: Int[np.ndarray, " n"]
+    ends: Int[np.ndarray, " groups"]
+
+
+Ties = Callable[[Column, int], Order]
+
+
+def grouped(values: Column, column: int) -> Order:
+    """Tied values share a part. The rule of the non-private statistic."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    return Order(order, np.append(ends, len(values)))
+
+
+@dataclass(frozen=True, eq=False)
+class random:  # noqa: N801 - a tie policy like `grouped`, with a key
+    """Ties broken by an independent draw for each column and record, as privacy needs.
+
+    Ranks become unique without looking at the data: neither the position of a record nor
+    how many others share its value says anything about where it goes.
+    """
+
+    key: PRNGKeyArray
+
+    def __call__(self, values: Column, column: int) -> Order:
+        words = jax.random.bits(jax.random.fold_in(self.key, column), (2, len(values)))
+        high, low = np.asarray(words)
+        return Order(np.lexsort((low, high, values)), np.arange(1, len(values) + 1))
+
+
+def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Partitions:
+    """Parts that hold as equal numbers of records as ties allow."""
+    n = len(columns[0])
+    fine, cuts = _no_codes(len(columns), n, sizes), []
+    begins = np.empty((len(columns), len(sizes), max(sizes) + 1), np.int64)
+    orders = [ties(values, index) for index, values in enumerate(columns)]
+    tied = [index for index, order in enumerate(orders) if len(order.ends) < n]
+    begins[:] = _mass_edges((np.arange(1, n + 1),), sizes)
+    if tied:
+        begins[tied] = _mass_edges(tuple(orders[index].ends for index in tied), sizes)
+    edges = np.empty(begins.shape, np.int32)
+    for index, (values, order) in enumerate(zip(columns, orders, strict=True)):
+        starts = np.unique(begins[index])
+        inner = starts[(starts > 0) & (starts < n)]
+        fine[index, order.records] = np.searchsorted(inner, np.arange(n), side="right")
+        edges[index] = np.searchsorted(inner, begins[index], side="left") + (begins[index] > 0)
+        cuts.append(values[order.records[inner]])
+    return Partitions(fine, edges, tuple(cuts))
+
+
+def _no_codes(columns: int, n: int, sizes: Sequence[int]) -> Int[np.ndarray, "columns n"]:
+    """Room for the fine bins, in the smallest dtype that surely holds them."""
+    return np.empty((columns, n), np.min_scalar_type(sum(sizes)))
+
+
+def _mass_edges(
+    ends: tuple[Int[np.ndarray, " groups"], ...], sizes: Sequence[int]
+) -> Int[np.ndarray, "columns sizes longest"]:
+    """Ranks at which the parts of every size begin, for columns with the given tied groups.
+
+    Walking the groups in order, a part of h records that would grow by a group of s stops
+    first iff |h + s - rs| >= |h - rs|, where rs is the mean size left for the parts to come.
+    For a part that begins at rank p and a group of ranks a to b that says
+    a + b >= 2 (p + rs), and the midpoints grow along the column: a binary search a part.
+    """
+    n = int(ends[0][-1])
+    # One sorted array for all columns: column j's doubled midpoints lie in [j, j+1) * 4n.
+    starts = [np.concatenate(([0], group[:-1])) for group in ends]
+    offsets = 4 * n * np.arange(len(ends))
+    first = np.cumsum([0, *(len(group) for group in ends)])
+    middle = np.concatenate(
+        [a + b + offset for a, b, offset in zip(starts, ends, offsets, strict=True)]
+    )
+    begin = np.append(np.concatenate(starts), n)
+    left = np.broadcast_to(np.asarray(sizes), (len(ends), len(sizes)))
+    edges = np.full((*left.shape, max(sizes) + 1), n, np.int64)
+    edges[..., 0] = 0
+    group = np.repeat(first[:-1, None], len(sizes), axis=1)
+    for part in range(1, max(sizes)):
+        rank = edges[..., part - 1]
+        # ceil(2 rs) in integers: no rounding decides where a part stops.
+        room = -(-2 * (n - rank) // np.maximum(left - part + 1, 1))
+        goal = np.searchsorted(middle, 2 * rank + room + offsets[:, None], side="left")
+        group = np.clip(goal, group + 1, first[1:, None])  # a part holds one group at least
+        done = (group == first[1:, None]) | (part >= left)
+        group = np.where(done, first[1:, None], group)
+        edges[..., part] = np.where(done, n, begin[group])
+    return edges
+
+
+def by_range(
+    columns: Sequence[Column], bounds: Sequence[Bounds], sizes: Sequence[int]
+) -> Partitions:
+    """Parts of equal width on public bounds; what lies outside goes to the outer parts.
+
+    The cut p/q of [low, high] is low + (high - low) p/q, computed exactly and rounded once
+    to the column's dtype, so that sizes which share a cut share it to the last bit.
+    """
+    fractions, edges = _width_edges(tuple(sizes))
+    fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
+    for index, (values, (low, high)) in enumerate(zip(columns, bounds, strict=True)):
+        cuts.append(_width_cuts(fractions, Fraction(low), Fraction(high), values.dtype))
+        fine[index] = np.searchsorted(cuts[-1], values, side="right")
+    return Partitions(fine, np.broadcast_to(edges, (len(columns), *edges.shape)), tuple(cuts))
+
+
+@lru_cache(maxsize=64)
+def _width_edges(
+    sizes: tuple[int, ...],
+) -> tuple[tuple[Fraction, ...], Int[np.ndarray, "sizes longest"]]:
+    """Every cut p/q of the unit interval, and where each size finds its own among them."""
+    fractions = sorted({Fraction(p, q) for q in sizes for p in range(1, q)})
+    place = {fraction: index + 1 for index, fraction in enumerate(fractions)}
+    edges = np.full((len(sizes), max(sizes) + 1), len(fractions) + 1, np.int32)
+    for row, q in zip(edges, sizes, strict=True):
+        row[:q] = [0, *(place[Fraction(p, q)] for p in range(1, q))]
+    return tuple(fractions), edges
+
+
+@lru_cache(maxsize=1024)
+def _width_cuts(
+    fractions: tuple[Fraction, ...], low: Fraction, high: Fraction, dtype: np.dtype
+) -> Column:
+    exact = [low + (high - low) * fraction for fraction in fractions]
+    if dtype.kind in "iu":
+        # An integer is at or above a cut iff it is at or above the cut rounded up. A cut
+        # outside the dtype is moved to its end, where it still splits nothing.
+        limits = np.iinfo(dtype)
+        return np.array([min(max(math.ceil(c), limits.min), limits.max) for c in exact], dtype)
+    return np.array([_round(cut, dtype) for cut in exact], dtype)
+
+
+def _round(value: Fraction, dtype: np.dtype) -> np.floating:
+    """The float of `dtype` nearest to `value`, ties to even, rounding once."""
+    near = dtype.type(float(value))
+    if dtype.itemsize == 8:
+        return near
+    # float(value) may have landed on the midpoint of two shorter floats.
+    around = (np.nextafter(near, dtype.type(-np.inf)), near, np.nextafter(near, dtype.type(np.inf)))
+    even = [candidate.view(f"u{dtype.itemsize}") & 1 for candidate in around]
+    gaps = [abs(Fraction(float(candidate)) - value) for candidate in around]
+    return around[min(range(3), key=lambda index: (gaps[index], even[index]))]
+
+
+def codes(partitions: Partitions) -> Int[np.ndarray, "sizes columns n"]:
+    """Each record's part in every size of partition, in the smallest dtype that holds it."""
+    fine, edges, cuts = partitions
+    columns, sizes, longest = edges.shape
+    finest = 1 + max(map(len, cuts))
+    begins = np.zeros((columns, finest + 1), np.min_scalar_type(longest))
+    out = np.empty((sizes, columns, fine.shape[1]), begins.dtype)
+    column = np.arange(columns)[:, None]
+    for size in range(sizes):
+        begins[:] = 0
+        np.add.at(begins, (column, np.minimum(edges[:, size, 1:], finest)), 1)
+        part = np.cumsum(begins[:, :finest], axis=1, dtype=begins.dtype)
+        out[size] = np.take_along_axis(part, fine, axis=1)
+    return out

@@ -1,0 +1,183 @@
+"""Characteristic matrices, and the statistics that are read off them."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dpmic_jax.mic.binning import Column
+from dpmic_jax.mic.gains import UNIT
+from dpmic_jax.mic.grids import Grid
+from dpmic_jax.mic.settings import Cut
+
+
+class Cells(NamedTuple):
+    """The entries (k, l) of a characteristic matrix that a plan scores, each once."""
+
+    x_parts: Int[np.ndarray, " cells"]
+    y_parts: Int[np.ndarray, " cells"]
+    transposed: Int[np.ndarray, " cells"]  # where entry (l, k) is
+
+
+class Characteristic(NamedTuple):
+    """Characteristic matrices of one or many pairs (x, y).
+
+    Attributes:
+      values: the most information that a grid of each size tells, divided by the logarithm
+        of its smaller side; one row a pair.
+      cells: the number of parts on the x and y axis that each column of `values` is for.
+    """
+
+    values: Float[np.ndarray, "*pairs cells"]
+    cells: Cells
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "*pairs x_parts y_parts"]:
+        """Dense, with entry [k - 2, l - 2] for k parts on x, l on y; NaN where none is scored."""
+        side = int(self.cells.x_parts.max()) - 1
+        dense = np.full((*self.values.shape[:-1], side, side), np.nan)
+        dense[..., self.cells.x_parts - 2, self.cells.y_parts - 2] = self.values
+        return dense
+
+
+Measure = Callable[[Characteristic], Float[np.ndarray, "*pairs"]]
+
+
+@lru_cache(maxsize=64)
+def _cells(grids: tuple[Grid, ...]) -> tuple[Cells, Int[np.ndarray, " entries_twice"]]:
+    """The distinct cells of a plan, and which one each scored entry belongs to."""
+    merged = [parts for grid in grids for parts in range(2, grid.parts + 1)]
+    fixed = [grid.rows for grid in grids for _ in range(2, grid.parts + 1)]
+    entries = list(zip(merged, fixed, strict=True)) + list(zip(fixed, merged, strict=True))
+    distinct = sorted(set(entries))
+    place = {cell: index for index, cell in enumerate(distinct)}
+    x_parts, y_parts = np.array(distinct).T
+    cells = Cells(x_parts, y_parts, np.array([place[y, x] for x, y in distinct]))
+    return cells, np.array([place[entry] for entry in entries])
+
+
+def characteristic(
+    grids: tuple[Grid, ...], information: Int[np.ndarray, "entries 2 pairs"]
+) -> Characteristic:
+    """Normalise what the tile program found. Square grids keep the better orientation."""
+    cells, place = _cells(grids)
+    bits = np.concatenate([information[:, 0], information[:, 1]]).T / UNIT
+    best = np.zeros((len(bits), len(cells.x_parts)))
+    # Every cell is scored once, but square ones twice: two assignments, not a slow loop.
+    half = len(place) // 2
+    best[:, place[:half]] = bits[:, :half]
+    best[:, place[half:]] = np.maximum(best[:, place[half:]], bits[:, half:])
+    smaller = np.minimum(cells.x_parts, cells.y_parts)
+    # The truth is within [0, 1]; what is outside is rounding.
+    return Characteristic(np.clip(best / np.log2(smaller), 0, 1), cells)
+
+
+def mic(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+    """The maximal information coefficient: the largest entry."""
+    return matrix.values.max(axis=-1)
+
+
+def tic(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+    """The total information coefficient: the sum of all entries."""
+    return matrix.values.sum(axis=-1)
+
+
+def tic_normalised(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+    """The mean of all entries."""
+    return matrix.values.mean(axis=-1)
+
+
+def mas(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+    """The maximal asymmetry score, max |M(k, l) - M(l, k)|: large if not monotonic."""
+    return np.abs(matrix.values - matrix.values[..., matrix.cells.transposed]).max(axis=-1)
+
+
+def mev(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+    """The maximal edge value, max M(k, l) with k = 2 or l = 2: large if a function."""
+    edge = np.minimum(matrix.cells.x_parts, matrix.cells.y_parts) == 2
+    return matrix.values[..., edge].max(axis=-1)
+
+
+def mcn(matrix: Characteristic, eps: float = 0.0) -> Float[np.ndarray, "*pairs"]:
+    """The minimal cell number, min log2(k l) with M(k, l) >= (1 - eps) MIC: complexity."""
+    if not 0 <= eps <= 1:
+        raise ValueError(f"expected 0 <= eps <= 1, got {eps}")
+    size = np.log2(matrix.cells.x_parts * matrix.cells.y_parts)
+    good = matrix.values >= (1 - eps) * mic(matrix)[..., None]
+    return np.where(good, size, np.inf).min(axis=-1)
+
+
+def gmic(matrix: Characteristic, p: float = -1.0) -> Float[np.ndarray, "*pairs"]:
+    """The generalised mean, of exponent p, of the largest entries with up to k l cells.
+
+    Luedtke and Tran (2013): each entry is replaced by the largest one whose grid has no
+    more cells, and the power mean of these is taken; p = 0 is the geometric mean, and MIC
+    the limit p -> inf.
+    """
+    size = matrix.cells.x_parts * matrix.cells.y_parts
+    order = np.argsort(size, kind="stable")
+    # All entries of one size count together: take the running maximum at its last one.
+    last = np.searchsorted(size[order], size[order], side="right") - 1
+    largest = np.maximum.accumulate(matrix.values[..., order], axis=-1)[..., last]
+    with np.errstate(divide="ignore"):
+        if p == 0:
+            return np.exp(np.log(largest).mean(axis=-1))
+        return (largest**p).mean(axis=-1) ** (1 / p)
+
+
+def attaining_grid(
+    cut: Cut, pair: tuple[int, int], information: Int[np.ndarray, "entries 2"]
+) -> tuple[Column, Column]:
+    """The cuts on both columns of the grid that attains the MIC of a pair.
+
+    A value is in the part whose number is the number of cuts at or below it.
+    """
+    entries = [(g, parts) for g, grid in enumerate(cut.grids) for parts in range(2, grid.parts + 1)]
+    scores = information / np.log2([[parts] for _, parts in entries])
+    entry, flipped = np.unravel_index(scores.argmax(), scores.shape)
+    (index, parts), (merged, fixed) = entries[entry], pair[::-1] if flipped else pair
+    size = sorted({grid.master for grid in cut.grids}).index(cut.grids[index].master)
+    columns, rows = cut.masters.edges[merged, size], cut.rows.edges[fixed, index]
+    # Records before each column edge, in each row.
+    table = np.zeros((len(columns), len(rows)))
+    at = np.searchsorted(columns, cut.masters.fine[merged], side="right") - 1
+    np.add.at(table, (at, np.searchsorted(rows, cut.rows.fine[fixed], side="right") - 1), 1)
+    before = np.cumsum(table, axis=0) - table
+    cuts = (
+        _values(cut.masters.cuts[merged], columns[_best_edges(before, parts)]),
+        _values(cut.rows.cuts[fixed], rows),
+    )
+    return cuts[::-1] if flipped else cuts
+
+
+def _values(cuts: Column, edges: Int[np.ndarray, " edges"]) -> Column:
+    """The values at which fine bins begin, without those that begin nowhere."""
+    inner = np.unique(edges[(edges > 0) & (edges <= len(cuts))])
+    return cuts[inner - 1]
+
+
+def _best_edges(
+    before: Float[np.ndarray, "edges rows"], parts: int
+) -> Int[np.ndarray, " inner_edges"]:
+    """Where merged columns that keep most information are cut.
+
+    The recursion of `optimise`, for one grid, with its choices remembered.
+    """
+    inside = np.maximum(before[None] - before[:, None], 0)
+    gain = _phi(inside).sum(axis=-1) - _phi(inside.sum(axis=-1))
+    gain[np.tri(len(gain), k=-1, dtype=bool)] = -np.inf
+    best, chosen = gain[0], []
+    for _ in range(parts - 1):
+        options = best[:, None] + gain
+        chosen.append(options.argmax(axis=0))
+        best = options.max(axis=0)
+    edges = [len(gain) - 1]
+    for choice in reversed(chosen):
+        edges.append(choice[edges[-1]])
+    return np.array(edges[:0:-1])
+
+
+def _phi(counts: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    return counts * np.log2(np.maximum(counts, 1))

@@ -1,0 +1,162 @@
+"""Which grids a statistic scores: from (n, B, c) to a static plan of shapes."""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from numbers import Real
+from typing import NamedTuple
+
+# The recursion holds bits of information as int32 in units of 2^-26, with -16 standing
+# for "impossible": the entropy of the rows has to stay below 15 bits.
+MOST_ROWS = 2**15
+
+Cells = float | Callable[[int], float]
+Sizes = Callable[[int], Iterable[int]]
+MasterRule = Callable[[Fraction, int, int], int]
+
+
+class Grid(NamedTuple):
+    """One run of OptimizeAxis: `rows` fixed parts, and 2..`parts` of `master` to choose."""
+
+    rows: int
+    master: int
+    parts: int
+
+
+@dataclass(frozen=True)
+class power:  # noqa: N801 - reads as the function it is: power(0.6)(n) = n^0.6
+    """The cell budget n^alpha, and at least 4."""
+
+    alpha: float
+
+    def __post_init__(self):
+        if not 0 < self.alpha <= 1:
+            raise ValueError(
+                f"expected 0 < alpha <= 1, got {self.alpha}; pass a number as B instead"
+            )
+
+    def __call__(self, n: int) -> float:
+        return max(4.0, n**self.alpha)
+
+
+def all_sizes(largest: int) -> tuple[int, ...]:
+    """Every fixed-axis size 2, 3, ..., `largest`: the papers' choice."""
+    return tuple(range(2, largest + 1))
+
+
+@dataclass(frozen=True)
+class ladder:  # noqa: N801 - used like all_sizes
+    """Fixed-axis sizes round(2 ratio^i) and the largest: most of the accuracy, less work."""
+
+    ratio: float
+
+    def __post_init__(self):
+        if not 1 < self.ratio < math.inf:
+            raise ValueError(f"expected a ladder ratio above 1, got {self.ratio}")
+
+    def __call__(self, largest: int) -> tuple[int, ...]:
+        steps = math.ceil(math.log(largest / 2) / math.log(self.ratio)) + 1
+        rungs = {round(2 * self.ratio**i) for i in range(steps)}
+        return tuple(sorted({size for size in rungs if size <= largest} | {largest}))
+
+
+def reshef(c: Fraction, rows: int, parts: int) -> int:
+    """Master size floor(c k_max): what Reshef et al. and the MIC paper's experiments use."""
+    return math.floor(c * parts)
+
+
+def definition(c: Fraction, rows: int, parts: int) -> int:
+    """Master size floor(c l): Definitions 2.3 and 4.1 of the MIC paper."""
+    return math.floor(c * rows)
+
+
+def cells(B: Cells, n: int) -> int:
+    """The most cells k*l a grid may have."""
+    value = B(n) if callable(B) else B
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"expected B to be a number or a rule like power(0.6), got {value!r}")
+    if not 4 <= value < math.inf:
+        raise ValueError(f"expected B >= 4 cells, got {value}; a 2 x 2 grid is the smallest")
+    if value // 2 > MOST_ROWS:
+        raise ValueError(f"expected B <= {2 * MOST_ROWS} cells, got {value}")
+    return math.floor(value)
+
+
+def plan(*, B: float, c: float, master: MasterRule, sizes: Sizes) -> tuple[Grid, ...]:
+    """Every grid to score, by growing number of rows.
+
+    For l = 2 .. floor(B/2) the other axis has k = 2 .. min(l, floor(B/l)) parts, taken
+    from a master partition of max(2, floor(c k_max)) or max(2, floor(c l)) parts. Entries
+    with more parts than the master has are not in the plan.
+    """
+    B = math.floor(B)
+    grids = []
+    for rows in sizes(B // 2):
+        parts = min(rows, B // rows)
+        # str(c) is the number the caller wrote: floor(0.29 * 100) is 29, not 28.
+        size = max(2, master(Fraction(str(c)), rows, parts))
+        grids.append(Grid(rows, size, min(parts, size)))
+    return tuple(grids)
+
+
+class Bucket(NamedTuple):
+    """Grids that share one compiled loop, padded to one shape."""
+
+    grids: tuple[Grid, ...]
+    blocks: int
+
+    @property
+    def rows(self) -> int:
+        return max(grid.rows for grid in self.grids)
+
+    @property
+    def master(self) -> int:
+        return max(grid.master for grid in self.grids)
+
+    @property
+    def parts(self) -> int:
+        return max(grid.parts for grid in self.grids)
+
+
+def evaluations(grid: Grid) -> int:
+    """How often x log x has to be evaluated to score a grid in one orientation."""
+    if grid.parts == 2:
+        return 2 * grid.master * grid.rows
+    return grid.master * (grid.master + 1) // 2 * grid.rows
+
+
+def _seconds(bucket: Bucket, pairs: int) -> float:
+    """A rough price of a bucket: compiling it, and running it once a pair.
+
+    The constants are measured on one CPU core. They only steer how grids are grouped:
+    results do not depend on them.
+    """
+    rows, master, parts, blocks = bucket.rows, bucket.master, bucket.parts, bucket.blocks
+    compiling = 0.25 * (0.1 + blocks * (0.05 + 0.015 * rows))
+    if parts == 2:
+        work = 2 * master * (rows + 1)
+    else:
+        triangle = master * (master + master // blocks) / 2
+        work = triangle * (rows + 1 + 0.8 * parts)
+    return compiling + 2 * pairs * len(bucket.grids) * work / 4e9
+
+
+@lru_cache(maxsize=256)
+def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
+    """Group neighbouring grids so that compiling and running `pairs` pairs take least time.
+
+    Few pairs want few, padded programs; many pairs want tight ones. Shortest path over the
+    places where the plan may be split.
+    """
+    best: list[tuple[float, tuple[Bucket, ...]]] = [(0.0, ())]
+    for stop in range(1, len(grids) + 1):
+        options = (
+            (best[start][0] + _seconds(bucket, pairs), (*best[start][1], bucket))
+            for start in range(stop)
+            for blocks in (1, 2, 4)
+            for bucket in [Bucket(grids[start:stop], blocks)]
+        )
+        best.append(min(options, key=lambda option: option[0]))
+    return best[-1][1]

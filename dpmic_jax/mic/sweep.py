@@ -1,0 +1,101 @@
+"""Run the tile program over many pairs: on the cores of a CPU, on a GPU, on many devices."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import Int
+
+from dpmic_jax.mic.gains import Gains
+from dpmic_jax.mic.grids import Grid, buckets
+from dpmic_jax.mic.tile import Codes, DirectCodes, Layout, score
+
+# Side by side: what fills the vector units and caches of a CPU core, or a GPU.
+LANES = {"cpu": 64}
+MORE_LANES = 8192
+# Counts on the refinement that a tile may hold; beyond it caches no longer help.
+REFINEMENT_BYTES = 2**24
+
+
+def tile_pairs(columns: Codes, pairs: int, platform: str) -> int:
+    """How many pairs make a good tile."""
+    most = LANES.get(platform, MORE_LANES) // 2
+    if not isinstance(columns, DirectCodes):
+        most = min(most, max(1, REFINEMENT_BYTES // (2 * columns.empty.nbytes)))
+    return min(pairs, most)
+
+
+def information(
+    columns: Codes,
+    grids: tuple[Grid, ...],
+    pairs: Int[np.ndarray, "pairs 2"],
+    gains: Gains,
+    *,
+    devices: Sequence[jax.Device],
+    tile: int,
+) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+    """Score every pair, a tile at a time, in order.
+
+    Args:
+      columns: codes of the columns.
+      grids: the plan.
+      pairs: the two columns of each pair.
+      gains: how phi is evaluated.
+      devices: where to run; a tile is split evenly over them.
+      tile: how many pairs a device scores at a time.
+
+    Yields:
+      Information in units of 2^-26 bits (`tile.score`), of the next so many pairs.
+    """
+    layout = Layout(buckets(grids, len(pairs)), LANES.get(devices[0].platform, MORE_LANES))
+    program = compiled(layout, tuple(devices))
+    columns, gains = jax.device_put((columns, gains), devices[0])
+    width = tile * len(devices)
+
+    def run(start: int) -> np.ndarray:
+        wanted = pairs[start : start + width]
+        # The last tile is filled up by repeating its pairs, so that one program serves all.
+        first, second = np.resize(wanted, (width, 2)).astype(np.int32).T
+        return np.asarray(program(columns, first, second, gains))[..., : len(wanted)]
+
+    starts = range(0, len(pairs), width)
+    # XLA runs a tile on one core, so a CPU takes a tile a core at a time. A GPU, or several
+    # devices, are kept busy by two.
+    alone = len(devices) == 1 and devices[0].platform == "cpu"
+    workers = len(os.sched_getaffinity(0)) if alone else 2
+    with ThreadPoolExecutor(min(workers, len(starts))) as pool:
+        yield from _in_order(pool, run, starts, ahead=2 * workers)
+
+
+def _in_order(pool, run, starts, ahead):
+    """Results in order, with only so many tiles under way: memory stays flat."""
+    waiting = []
+    for start in starts:
+        waiting.append(pool.submit(run, start))
+        if len(waiting) > ahead:
+            yield waiting.pop(0).result()
+    for future in waiting:
+        yield future.result()
+
+
+@lru_cache(maxsize=64)
+def compiled(layout: Layout, devices: tuple[jax.Device, ...]) -> Callable[..., jax.Array]:
+    """The tile program, jitted for some devices: the pairs of a tile are split over them."""
+    program = partial(score, layout=layout)
+    if len(devices) > 1:
+        everywhere, split = PartitionSpec(), PartitionSpec("pairs")
+        program = jax.shard_map(
+            program,
+            mesh=Mesh(np.array(devices), ("pairs",)),
+            in_specs=(everywhere, split, split, everywhere),
+            out_specs=PartitionSpec(None, None, "pairs"),
+            check_vma=False,
+        )
+    if devices[0].platform == "cpu":
+        # Tiles run side by side: one core each beats many cores sharing one.
+        return jax.jit(program, compiler_options={"xla_cpu_multi_thread_eigen": False})
+    return jax.jit(program)

@@ -1,0 +1,233 @@
+"""The non-private front doors: one pair, or all pairs of a table."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import narwhals as nw
+import numpy as np
+from jaxtyping import Float, Int
+from tqdm import tqdm
+
+from dpmic_jax.mic import characteristic as read
+from dpmic_jax.mic import sweep, tile
+from dpmic_jax.mic.binning import Bounds, Column
+from dpmic_jax.mic.characteristic import Characteristic, Measure
+from dpmic_jax.mic.gains import Gains, gains_for
+from dpmic_jax.mic.grids import Cells, power
+from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
+from dpmic_jax.table import BoundsOf, Table, bounds_of, column, same_length, table
+
+
+def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
+    """MICe of two columns.
+
+    Args:
+      x, y: two columns of numbers, record by record.
+      B: the most cells a grid may have, or a rule of n such as `power(0.6)`.
+      c: how many times finer than the parts wanted the master partition is.
+
+    Returns:
+      A number from 0 (independent) to 1 (one is a noiseless function of the other).
+    """
+    return characteristic(x, y, statistic=MICe(B=B, c=c)).mic
+
+
+def micr(x: Any, y: Any, *, bounds: Sequence[Bounds], B: Cells, c: float = 5) -> float:
+    """MICr of two columns, on public bounds `((x_low, x_high), (y_low, y_high))`."""
+    return characteristic(x, y, statistic=MICr(B=B, c=c), bounds=bounds).mic
+
+
+class PairCharacteristic(NamedTuple):
+    """What the characteristic matrix of one pair tells.
+
+    Attributes:
+      cells: the scored numbers of parts on x and on y, and their values.
+      x_cuts, y_cuts: the grid that attains `mic`. A value is in the part whose number is
+        the number of cuts at or below it.
+    """
+
+    cells: Characteristic
+    x_cuts: Column
+    y_cuts: Column
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "x_parts y_parts"]:
+        """Entry [k - 2, l - 2] for k parts on x and l on y; NaN where none is scored."""
+        return self.cells.matrix
+
+    @property
+    def mic(self) -> float:
+        return float(read.mic(self.cells))
+
+    @property
+    def tic(self) -> float:
+        return float(read.tic(self.cells))
+
+    @property
+    def tic_normalised(self) -> float:
+        return float(read.tic_normalised(self.cells))
+
+    @property
+    def mas(self) -> float:
+        return float(read.mas(self.cells))
+
+    @property
+    def mev(self) -> float:
+        return float(read.mev(self.cells))
+
+    def mcn(self, eps: float = 0.0) -> float:
+        return float(read.mcn(self.cells, eps))
+
+    def gmic(self, p: float = -1.0) -> float:
+        return float(read.gmic(self.cells, p))
+
+
+def characteristic(
+    x: Any, y: Any, *, statistic: Statistic, bounds: BoundsOf | None = None
+) -> PairCharacteristic:
+    """The whole characteristic matrix of a pair, and the grid that attains its maximum."""
+    pair = Table(("x", "y"), (column(x, "x"), column(y, "y")))
+    same_length(*pair.columns, "x and y")
+    cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
+    (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
+    matrix = read.characteristic(cut.grids, found)
+    cuts = read.attaining_grid(cut, (0, 1), found[..., 0])
+    return PairCharacteristic(Characteristic(matrix.values[0], matrix.cells), *cuts)
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """A statistic of many pairs of columns.
+
+    Attributes:
+      matrix: row x, column y.
+      x_names, y_names: of the columns; the same for all pairs of one table.
+      measure: name of what was measured.
+      source: the data frame that came in, if it was one.
+    """
+
+    matrix: Float[np.ndarray, "x_columns y_columns"]
+    x_names: tuple[str, ...]
+    y_names: tuple[str, ...]
+    measure: str
+    source: Any = None
+
+    def ranked(self) -> list[tuple[str, str, float]]:
+        """Every pair once, the strongest first."""
+        pairs = (
+            itertools.combinations(range(len(self.x_names)), 2)
+            if self.x_names == self.y_names
+            else itertools.product(range(len(self.x_names)), range(len(self.y_names)))
+        )
+        rows = [(self.x_names[i], self.y_names[j], float(self.matrix[i, j])) for i, j in pairs]
+        return sorted(rows, key=lambda row: -row[2])
+
+    def to_frame(self) -> Any:
+        """`ranked` as a data frame: of the flavour that came in, else pandas."""
+        data = dict(zip(("x", "y", self.measure), zip(*self.ranked(), strict=True), strict=True))
+        data = {name: list(values) for name, values in data.items()}
+        if self.source is not None:
+            implementation = nw.from_native(self.source, eager_only=True).implementation
+            return nw.from_dict(data, backend=implementation).to_native()
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError(
+                "to_frame needs pandas: pip install pandas, or pass a data frame, or use ranked()"
+            ) from None
+        return pd.DataFrame(data)
+
+
+def pairwise(
+    X: Any,
+    *,
+    statistic: Statistic,
+    bounds: BoundsOf | None = None,
+    Y: Any = None,
+    y_bounds: BoundsOf | None = None,
+    measure: Measure = read.mic,
+    gains: Callable[[int], Gains] = gains_for,
+    devices: Sequence[jax.Device] = (),
+) -> Pairwise:
+    """A statistic of all pairs of columns of a table, or of two tables.
+
+    Args:
+      X: records by columns: an array, or a pandas, polars or pyarrow data frame.
+      statistic: `MICe()` or `MICr(B=...)`.
+      bounds: for MICr, public (low, high) of every column of X, in order or by name.
+      Y: if given, pair every column of X with every column of Y instead; one column of Y is
+        one against all.
+      y_bounds: the bounds of the columns of Y.
+      measure: what to read off each characteristic matrix: `mic`, `tic`, `mas`, ...
+      gains: `fast_gains`, or `exact_gains` for the same bits on any machine.
+      devices: where to run; the first device of JAX's default backend if none are given.
+
+    Returns:
+      The statistic of every pair. Of one table the matrix is symmetric, and its diagonal
+      holds each column with itself.
+    """
+    left = table(X, "X")
+    limits = _limits(left, statistic, bounds, "bounds")
+    if Y is None:
+        if len(left.names) < 2:
+            raise ValueError("expected X to have at least 2 columns, got 1; pass Y for cross pairs")
+        if y_bounds is not None:
+            raise ValueError("y_bounds are the bounds of Y, which was not passed")
+        right, columns = left, left.columns
+        pairs = np.array(list(itertools.combinations_with_replacement(range(len(columns)), 2)))
+    else:
+        right = table(Y, "Y")
+        same_length(left.columns[0], right.columns[0], "X and Y")
+        limits += _limits(right, statistic, y_bounds, "y_bounds")
+        columns = left.columns + right.columns
+        pairs = np.array(list(itertools.product(*_split(len(columns), len(left.columns)))))
+    cut = _cut(columns, statistic, limits)
+    found = _information(cut, pairs, gains, devices)
+    values = np.concatenate([measure(read.characteristic(cut.grids, tile)) for tile in found])
+    matrix = np.empty((len(left.names), len(right.names)))
+    x, y = pairs.T - [[0], [len(columns) - len(right.names)]]
+    matrix[x, y] = values
+    if Y is None:
+        matrix[y, x] = values
+    return Pairwise(matrix, left.names, right.names, measure.__name__, left.source)
+
+
+def _split(total: int, first: int) -> tuple[range, range]:
+    return range(first), range(first, total)
+
+
+def _limits(
+    table: Table, statistic: Statistic, bounds: BoundsOf | None, argument: str
+) -> tuple[Bounds, ...]:
+    if isinstance(statistic, MICr):
+        return bounds_of(table, bounds, argument)
+    if bounds is not None:
+        raise ValueError(f"MICe cuts by rank and takes no {argument}; leave them out, or use MICr")
+    return ()
+
+
+def _cut(columns: Sequence[Column], statistic: Statistic, limits: Sequence[Bounds]) -> Cut:
+    if isinstance(statistic, MICr):
+        return statistic.cut(columns, limits)
+    return statistic.cut(columns)
+
+
+def _information(
+    cut: Cut,
+    pairs: Int[np.ndarray, "pairs 2"],
+    gains: Callable[[int], Gains],
+    devices: Sequence[jax.Device],
+) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+    """Score pairs tile by tile, with a bar on a terminal if that takes a while."""
+    codes = tile.cheaper_codes(cut.masters, cut.rows)
+    devices = devices or jax.devices()[:1]
+    size = sweep.tile_pairs(codes, len(pairs), devices[0].platform)
+    with tqdm(total=len(pairs), unit="pair", disable=None, delay=1) as bar:
+        for found in sweep.information(
+            codes, cut.grids, pairs, gains(cut.n), devices=devices, tile=size
+        ):
+            yield found
+            bar.update(found.shape[2])
