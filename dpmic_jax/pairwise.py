@@ -13,11 +13,12 @@ from tqdm import tqdm
 
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic import sweep, tile
-from dpmic_jax.mic.binning import Bounds, Column
+from dpmic_jax.mic.binning import Bounds, Column, Cuts
 from dpmic_jax.mic.characteristic import Characteristic, Measure
 from dpmic_jax.mic.gains import Gains, gains_for
 from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
+from dpmic_jax.mic.sweep import Device
 from dpmic_jax.table import BoundsOf, Table, bounds_of, column, same_length, table
 
 
@@ -50,8 +51,8 @@ class PairCharacteristic(NamedTuple):
     """
 
     cells: Characteristic
-    x_cuts: Column
-    y_cuts: Column
+    x_cuts: Cuts
+    y_cuts: Cuts
 
     @property
     def matrix(self) -> Float[np.ndarray, "x_parts y_parts"]:
@@ -90,7 +91,7 @@ def characteristic(
 ) -> PairCharacteristic:
     """The whole characteristic matrix of a pair, and the grid that attains its maximum."""
     pair = Table(("x", "y"), (column(x, "x"), column(y, "y")))
-    same_length(*pair.columns, "x and y")
+    same_length(pair.columns[0], pair.columns[1], "x and y")
     cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
     (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
     matrix = read.characteristic(cut.grids, found)
@@ -150,7 +151,7 @@ def pairwise(
     y_bounds: BoundsOf | None = None,
     measure: Measure = read.mic,
     gains: Callable[[int], Gains] = gains_for,
-    devices: Sequence[jax.Device] = (),
+    devices: Sequence[Device] = (),
 ) -> Pairwise:
     """A statistic of all pairs of columns of a table, or of two tables.
 
@@ -219,7 +220,7 @@ def _information(
     cut: Cut,
     pairs: Int[np.ndarray, "pairs 2"],
     gains: Callable[[int], Gains],
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
     """Score pairs tile by tile, with a bar on a terminal if that takes a while."""
     codes = tile.cheaper_codes(cut.masters, cut.rows)

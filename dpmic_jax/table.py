@@ -1,5 +1,6 @@
 """Arrays and data frames -> named columns of numbers, checked before any work."""
 
+import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
@@ -37,6 +38,8 @@ def table(data: Any, argument: str) -> Table:
       data: what the caller passed.
       argument: what the caller calls it, for error texts.
     """
+    if isinstance(data, Table):
+        return _checked(data, argument)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         _unique(frame.columns, argument)
@@ -108,7 +111,7 @@ def _one_bounds(pair: Any, name: str, argument: str) -> Bounds:
             f"expected {argument} of {name!r} to be (low, high), got {pair!r}"
         ) from None
     # Bounds are public, so their values may be shown.
-    if not all(isinstance(end, Real) and np.isfinite(end) for end in (low, high)):
+    if not all(isinstance(end, Real) and math.isfinite(end) for end in (low, high)):
         raise ValueError(f"expected finite numbers as {argument} of {name!r}, got {pair!r}")
     if low >= high:
         raise ValueError(f"expected low < high as {argument} of {name!r}, got {pair!r}")

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Int, PRNGKeyArray, Shaped
+from jaxtyping import Integer, PRNGKeyArray, Shaped
 
 Column = Shaped[np.ndarray, " n"]
+Cuts = Shaped[np.ndarray, "_"]
 Bounds = tuple[float, float]
 
 
@@ -35,16 +36,16 @@ class Partitions(NamedTuple):
         the number of cuts at or below its value.
     """
 
-    fine: Int[np.ndarray, "columns n"]
-    edges: Int[np.ndarray, "columns sizes longest"]
-    cuts: tuple[Column, ...]
+    fine: Integer[np.ndarray, "columns n"]
+    edges: Integer[np.ndarray, "columns sizes longest"]
+    cuts: tuple[Cuts, ...]
 
 
 class Order(NamedTuple):
     """Records in order of value, and where each group that may not be split ends."""
 
-    records: Int[np.ndarray, " n"]
-    ends: Int[np.ndarray, " groups"]
+    records: Integer[np.ndarray, " n"]
+    ends: Integer[np.ndarray, " groups"]
 
 
 Ties = Callable[[Column, int], Order]
@@ -94,14 +95,14 @@ def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Part
     return Partitions(fine, edges, tuple(cuts))
 
 
-def _no_codes(columns: int, n: int, sizes: Sequence[int]) -> Int[np.ndarray, "columns n"]:
+def _no_codes(columns: int, n: int, sizes: Sequence[int]) -> Integer[np.ndarray, "columns n"]:
     """Room for the fine bins, in the smallest dtype that surely holds them."""
     return np.empty((columns, n), np.min_scalar_type(sum(sizes)))
 
 
 def _mass_edges(
-    ends: tuple[Int[np.ndarray, " groups"], ...], sizes: Sequence[int]
-) -> Int[np.ndarray, "columns sizes longest"]:
+    ends: tuple[Integer[np.ndarray, " groups"], ...], sizes: Sequence[int]
+) -> Integer[np.ndarray, "columns sizes longest"]:
     """Ranks at which the parts of every size begin, for columns with the given tied groups.
 
     Walking the groups in order, a part of h records that would grow by a group of s stops
@@ -145,15 +146,16 @@ def by_range(
     fractions, edges = _width_edges(tuple(sizes))
     fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
     for index, (values, (low, high)) in enumerate(zip(columns, bounds, strict=True)):
-        cuts.append(_width_cuts(fractions, Fraction(low), Fraction(high), values.dtype))
-        fine[index] = np.searchsorted(cuts[-1], values, side="right")
+        cut, reached = _width_cuts(fractions, Fraction(low), Fraction(high), values.dtype)
+        fine[index] = np.minimum(np.searchsorted(cut, values, side="right"), reached)
+        cuts.append(cut)
     return Partitions(fine, np.broadcast_to(edges, (len(columns), *edges.shape)), tuple(cuts))
 
 
 @lru_cache(maxsize=64)
 def _width_edges(
     sizes: tuple[int, ...],
-) -> tuple[tuple[Fraction, ...], Int[np.ndarray, "sizes longest"]]:
+) -> tuple[tuple[Fraction, ...], Integer[np.ndarray, "sizes longest"]]:
     """Every cut p/q of the unit interval, and where each size finds its own among them."""
     fractions = sorted({Fraction(p, q) for q in sizes for p in range(1, q)})
     place = {fraction: index + 1 for index, fraction in enumerate(fractions)}
@@ -166,14 +168,15 @@ def _width_edges(
 @lru_cache(maxsize=1024)
 def _width_cuts(
     fractions: tuple[Fraction, ...], low: Fraction, high: Fraction, dtype: np.dtype
-) -> Column:
+) -> tuple[Cuts, int]:
+    """The cuts in a column's dtype, and how many of them its largest value reaches."""
     exact = [low + (high - low) * fraction for fraction in fractions]
     if dtype.kind in "iu":
-        # An integer is at or above a cut iff it is at or above the cut rounded up. A cut
-        # outside the dtype is moved to its end, where it still splits nothing.
-        limits = np.iinfo(dtype)
-        return np.array([min(max(math.ceil(c), limits.min), limits.max) for c in exact], dtype)
-    return np.array([_round(cut, dtype) for cut in exact], dtype)
+        # An integer is at or above a cut iff it is at or above the cut rounded up.
+        limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
+        inside = [min(max(cut, limits.min), limits.max) for cut in up]
+        return np.array(inside, dtype), sum(cut <= limits.max for cut in up)
+    return np.array([_round(cut, dtype) for cut in exact], dtype), len(exact)
 
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:
@@ -188,7 +191,7 @@ def _round(value: Fraction, dtype: np.dtype) -> np.floating:
     return around[min(range(3), key=lambda index: (gaps[index], even[index]))]
 
 
-def codes(partitions: Partitions) -> Int[np.ndarray, "sizes columns n"]:
+def codes(partitions: Partitions) -> Integer[np.ndarray, "sizes columns n"]:
     """Each record's part in every size of partition, in the smallest dtype that holds it."""
     fine, edges, cuts = partitions
     columns, sizes, longest = edges.shape

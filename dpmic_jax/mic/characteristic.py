@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.mic.binning import Column
+from dpmic_jax.mic.binning import Cuts
 from dpmic_jax.mic.gains import UNIT
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.settings import Cut
@@ -129,7 +129,7 @@ def gmic(matrix: Characteristic, p: float = -1.0) -> Float[np.ndarray, "*pairs"]
 
 def attaining_grid(
     cut: Cut, pair: tuple[int, int], information: Int[np.ndarray, "entries 2"]
-) -> tuple[Column, Column]:
+) -> tuple[Cuts, Cuts]:
     """The cuts on both columns of the grid that attains the MIC of a pair.
 
     A value is in the part whose number is the number of cuts at or below it.
@@ -145,14 +145,12 @@ def attaining_grid(
     at = np.searchsorted(columns, cut.masters.fine[merged], side="right") - 1
     np.add.at(table, (at, np.searchsorted(rows, cut.rows.fine[fixed], side="right") - 1), 1)
     before = np.cumsum(table, axis=0) - table
-    cuts = (
-        _values(cut.masters.cuts[merged], columns[_best_edges(before, parts)]),
-        _values(cut.rows.cuts[fixed], rows),
-    )
-    return cuts[::-1] if flipped else cuts
+    of_merged = _values(cut.masters.cuts[merged], columns[_best_edges(before, parts)])
+    of_fixed = _values(cut.rows.cuts[fixed], rows)
+    return (of_fixed, of_merged) if flipped else (of_merged, of_fixed)
 
 
-def _values(cuts: Column, edges: Int[np.ndarray, " edges"]) -> Column:
+def _values(cuts: Cuts, edges: Int[np.ndarray, " edges"]) -> Cuts:
     """The values at which fine bins begin, without those that begin nowhere."""
     inner = np.unique(edges[(edges > 0) & (edges <= len(cuts))])
     return cuts[inner - 1]

@@ -13,13 +13,15 @@ records, the second for many.
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Integer
 
 # Row lengths that are a multiple of this let XLA vectorise what it does along records.
 ALIGN = 8
 
 
-def pad_records(codes: Int[np.ndarray, "*batch n"], beyond: int) -> Int[np.ndarray, "*batch m"]:
+def pad_records(
+    codes: Integer[np.ndarray, "*batch n"], beyond: int
+) -> Integer[np.ndarray, "*batch m"]:
     """Fill up with records that lie past the last edge, where nothing is counted."""
     short = -codes.shape[-1] % ALIGN
     wide = np.promote_types(codes.dtype, np.min_scalar_type(beyond))
@@ -28,8 +30,8 @@ def pad_records(codes: Int[np.ndarray, "*batch n"], beyond: int) -> Int[np.ndarr
 
 
 def direct(
-    columns: Int[Array, "lanes n"], rows: Int[Array, "lanes n"], shape: tuple[int, int]
-) -> Int[Array, "edges rows lanes"]:
+    columns: Integer[Array, "lanes n"], rows: Integer[Array, "lanes n"], shape: tuple[int, int]
+) -> Integer[Array, "edges rows lanes"]:
     """Count on one grid a lane.
 
     Args:
@@ -48,8 +50,8 @@ def direct(
 
 
 def refine(
-    total: Int[Array, "columns rows"], columns: Int[Array, " n"], rows: Int[Array, " n"]
-) -> Int[Array, "columns rows"]:
+    total: Integer[Array, "columns rows"], columns: Integer[Array, " n"], rows: Integer[Array, " n"]
+) -> Integer[Array, "columns rows"]:
     """Add a batch of records to the counts on the finest grid.
 
     The last column of `total` takes the records that only pad.
@@ -59,7 +61,9 @@ def refine(
     return flat.reshape(total.shape)
 
 
-def prefix(total: Int[Array, "lanes columns rows"]) -> Int[Array, "rows_plus_1 columns lanes"]:
+def prefix(
+    total: Integer[Array, "lanes columns rows"],
+) -> Integer[Array, "rows_plus_1 columns lanes"]:
     """How many records lie before each fine column and each fine row, and before the end."""
     by_column = _before(jnp.moveaxis(total, 1, 0))
     by_row = jnp.pad(jnp.moveaxis(by_column, 2, 0), ((0, 1), (0, 0), (0, 0)))
@@ -67,18 +71,18 @@ def prefix(total: Int[Array, "lanes columns rows"]) -> Int[Array, "rows_plus_1 c
 
 
 def read_off(
-    before: Int[Array, "rows_plus_1 columns lanes"],
-    column_edges: Int[Array, "grids edges lanes"],
-    row_edges: Int[Array, "grids row_edges lanes"],
-) -> Int[Array, "grids edges rows lanes"]:
+    before: Integer[Array, "rows_plus_1 columns lanes"],
+    column_edges: Integer[Array, "grids edges lanes"],
+    row_edges: Integer[Array, "grids row_edges lanes"],
+) -> Integer[Array, "grids edges rows lanes"]:
     """Counts on coarser grids, off the prefix sums on the finest one."""
     lane = jnp.arange(before.shape[2], dtype=jnp.int32)
-    corner = before.at[row_edges[:, None], column_edges[:, :, None], lane]
+    corner = before.at[row_edges[:, None], column_edges[:, :, None], lane[None, None, None]]
     corner = corner.get(mode="promise_in_bounds")
     return corner[:, :, 1:] - corner[:, :, :-1]
 
 
-def _before(counts: Int[Array, "length *rest"]) -> Int[Array, "length *rest"]:
+def _before(counts: Integer[Array, "length *rest"]) -> Integer[Array, "length *rest"]:
     """Exclusive prefix sums along the first axis."""
     start = jnp.zeros(counts.shape[1:], counts.dtype)
     return lax.scan(lambda total, part: (total + part, total), start, counts)[1]

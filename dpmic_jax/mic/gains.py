@@ -1,37 +1,22 @@
 """phi(a) = a log2 a of counts, in two ways: fast in float32, or exact in integers.
 
-Whichever way, what a part gains leaves here as int32 in units of 2^-26 bits, so that the
-recursion only adds and compares integers: it gives the same bits in any order.
+Both are pytrees with three methods. `prepare` brings counts into the form in which
+differences and phi are taken; `phi` is right for a >= 0 and does no harm for a < 0; `units`
+divides a sum of phi by n and gives it in units of 2^-26 bits, as int32. So the recursion
+only adds and compares integers: it gives the same bits in any order.
 """
 
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, Int, Num
+from jaxtyping import Array, Float, Int
 
 # A table of n records has at most log2(n) < 32 bits, so int32 holds it.
 UNIT = 2**26
-
-
-class Gains(Protocol):
-    """How phi is evaluated; a pytree, so that it can be handed to a jitted function."""
-
-    def prepare(self, counts: Int[Array, "*shape"]) -> Num[Array, "*shape"]:
-        """Counts in the form that differences and phi are taken in."""
-        ...
-
-    def phi(self, counts: Num[Array, "*shape"]) -> Num[Array, "*shape"]:
-        """a log2 a for a >= 0; anything that does no harm for a < 0."""
-        ...
-
-    def units(self, gain: Num[Array, "*shape"]) -> Int[Array, "*shape"]:
-        """A sum of phi, divided by n, in units of 2^-26 bits."""
-        ...
 
 
 @jax.tree_util.register_dataclass
@@ -49,13 +34,13 @@ class FastGains:
     def _exponent(self) -> int:
         return (self.n - 1).bit_length()
 
-    def prepare(self, counts):
+    def prepare(self, counts: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
         return counts.astype(jnp.float32) * np.float32(2.0**-self._exponent)
 
-    def phi(self, counts):
+    def phi(self, counts: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return xlog2x(counts)
 
-    def units(self, gain):
+    def units(self, gain: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
         scale = UNIT / _EXPONENT * 2.0**self._exponent / self.n
         return (gain * np.float32(scale)).astype(jnp.int32)
 
@@ -67,14 +52,17 @@ class ExactGains:
 
     table: Int[Array, " n_plus_1"]
 
-    def prepare(self, counts):
+    def prepare(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         return counts
 
-    def phi(self, counts):
+    def phi(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         return self.table.at[jnp.abs(counts)].get(mode="promise_in_bounds")
 
-    def units(self, gain):
+    def units(self, gain: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         return gain
+
+
+Gains = FastGains | ExactGains
 
 
 def fast_gains(n: int) -> FastGains:

@@ -33,9 +33,7 @@ class power:  # noqa: N801 - reads as the function it is: power(0.6)(n) = n^0.6
 
     def __post_init__(self):
         if not 0 < self.alpha <= 1:
-            raise ValueError(
-                f"expected 0 < alpha <= 1, got {self.alpha}; pass a number as B instead"
-            )
+            raise ValueError(f"expected 0 < alpha <= 1, got {self.alpha}; or pass B as a number")
 
     def __call__(self, n: int) -> float:
         return max(4.0, n**self.alpha)

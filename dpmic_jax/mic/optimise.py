@@ -39,7 +39,7 @@ def best_information(
     best = recurse(edges, parts, gains, blocks)
     entropy = -_gain(edges[-1], edges[0], gains)
     # A part may be empty, so more parts never tell less; at worst they tell nothing.
-    return lax.cummax(jnp.maximum(best + entropy, 0), axis=0)
+    return lax.cummax(jnp.maximum(best + entropy[None], 0), axis=0)
 
 
 def _gain(
@@ -88,8 +88,8 @@ def _many_parts(edges, parts, gains, blocks):
         def step(s, carry, ahead=ahead, start=start):
             best, full, here, gain, edge = carry
             full = jnp.maximum(full, here[-1] + gain[-1])
-            best = jnp.maximum(best, here[:-1, None] + gain)
-            gain = _gain(ahead, edge, gains)
+            best = jnp.maximum(best, here[:-1, None] + gain[None])
+            gain = _gain(ahead, edge[None], gains)
             none_yet = jnp.where(s == 0, 0, IMPOSSIBLE)  # G_0
             here = jnp.concatenate([jnp.full((1, lanes), none_yet), best[:, s - start]])
             return best, full, here, gain, ahead[s + 1 - start]
@@ -99,4 +99,4 @@ def _many_parts(edges, parts, gains, blocks):
         carry = lax.fori_loop(start, stop, step, carry)
     best, full, here, gain, _ = carry
     reached = jnp.concatenate([best[1:, -1], full[None]])
-    return jnp.maximum(reached, here[1:] + gain[-1])
+    return jnp.maximum(reached, here[1:] + gain[-1:])

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,6 +14,8 @@ from jaxtyping import Int
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Grid, buckets
 from dpmic_jax.mic.tile import Codes, DirectCodes, Layout, score
+
+Device = Any  # jax.Device, which static checkers do not take for a type
 
 # Side by side: what fills the vector units and caches of a CPU core, or a GPU.
 LANES = {"cpu": 64}
@@ -35,7 +38,7 @@ def information(
     pairs: Int[np.ndarray, "pairs 2"],
     gains: Gains,
     *,
-    devices: Sequence[jax.Device],
+    devices: Sequence[Device],
     tile: int,
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
     """Score every pair, a tile at a time, in order.
@@ -83,9 +86,10 @@ def _in_order(pool, run, starts, ahead):
 
 
 @lru_cache(maxsize=64)
-def compiled(layout: Layout, devices: tuple[jax.Device, ...]) -> Callable[..., jax.Array]:
+def compiled(layout: Layout, devices: tuple[Device, ...]) -> Callable[..., jax.Array]:
     """The tile program, jitted for some devices: the pairs of a tile are split over them."""
     program = partial(score, layout=layout)
+    platform = devices[0].platform
     if len(devices) > 1:
         everywhere, split = PartitionSpec(), PartitionSpec("pairs")
         program = jax.shard_map(
@@ -95,7 +99,7 @@ def compiled(layout: Layout, devices: tuple[jax.Device, ...]) -> Callable[..., j
             out_specs=PartitionSpec(None, None, "pairs"),
             check_vma=False,
         )
-    if devices[0].platform == "cpu":
+    if platform == "cpu":
         # Tiles run side by side: one core each beats many cores sharing one.
         return jax.jit(program, compiler_options={"xla_cpu_multi_thread_eigen": False})
     return jax.jit(program)

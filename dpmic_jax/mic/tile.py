@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Integer
 
 from dpmic_jax.mic import counting
 from dpmic_jax.mic.binning import Partitions, codes
@@ -37,22 +37,22 @@ class Layout(NamedTuple):
 class DirectCodes(NamedTuple):
     """Every column's part in every size, for counting grid by grid."""
 
-    masters: Int[Array, "sizes columns n"]
-    rows: Int[Array, "grids columns n"]
+    masters: Integer[Array, "sizes columns n"]
+    rows: Integer[Array, "grids columns n"]
 
 
 class FineCodes(NamedTuple):
     """Every column's bin in the two finest partitions, for counting once."""
 
-    masters: Int[Array, "columns n"]
-    rows: Int[Array, "columns n"]
+    masters: Integer[Array, "columns n"]
+    rows: Integer[Array, "columns n"]
 
 
 class FineEdges(NamedTuple):
     """The fine bin at which each part of each size begins."""
 
-    masters: Int[Array, "sizes columns edges"]
-    rows: Int[Array, "grids columns row_edges"]
+    masters: Integer[Array, "sizes columns edges"]
+    rows: Integer[Array, "grids columns row_edges"]
 
 
 class RefinedCodes(NamedTuple):
@@ -60,22 +60,23 @@ class RefinedCodes(NamedTuple):
 
     codes: FineCodes
     edges: FineEdges
-    empty: Int[Array, "columns rows"]  # the refinement, without records
+    empty: Integer[Array, "columns rows"]  # the refinement, without records
 
 
 # Codes of every size are kept up to here; beyond it only the finest ones are.
 DIRECT_BYTES = 2**29
 
 Codes = DirectCodes | RefinedCodes
-Information = Int[Array, "entries 2 pairs"]
-EdgeCounts = Int[Array, "edges rows lanes"]
+Information = Integer[Array, "entries 2 pairs"]
+EdgeCounts = Integer[Array, "edges rows lanes"]
 
 
 def direct_codes(masters: Partitions, rows: Partitions) -> DirectCodes:
     """Make ready for counting grid by grid."""
     beyond = masters.edges.shape[2]
     return DirectCodes(
-        counting.pad_records(codes(masters), beyond), counting.pad_records(codes(rows), 0)
+        jnp.asarray(counting.pad_records(codes(masters), beyond)),
+        jnp.asarray(counting.pad_records(codes(rows), 0)),
     )
 
 
@@ -83,9 +84,15 @@ def refined_codes(masters: Partitions, rows: Partitions) -> RefinedCodes:
     """Make ready for counting on the common refinement."""
     beyond = 1 + max(map(len, masters.cuts))
     return RefinedCodes(
-        FineCodes(counting.pad_records(masters.fine, beyond), counting.pad_records(rows.fine, 0)),
-        FineEdges(np.moveaxis(masters.edges, 1, 0), np.moveaxis(rows.edges, 1, 0)),
-        np.zeros((beyond + 1, 1 + max(map(len, rows.cuts))), np.int32),
+        FineCodes(
+            jnp.asarray(counting.pad_records(masters.fine, beyond)),
+            jnp.asarray(counting.pad_records(rows.fine, 0)),
+        ),
+        FineEdges(
+            jnp.asarray(np.moveaxis(masters.edges, 1, 0)),
+            jnp.asarray(np.moveaxis(rows.edges, 1, 0)),
+        ),
+        jnp.zeros((beyond + 1, 1 + max(map(len, rows.cuts))), jnp.int32),
     )
 
 
@@ -101,8 +108,8 @@ def cheaper_codes(masters: Partitions, rows: Partitions) -> Codes:
 
 def score(
     columns: Codes,
-    first: Int[Array, " pairs"],
-    second: Int[Array, " pairs"],
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
     gains: Gains,
     *,
     layout: Layout,
@@ -128,8 +135,8 @@ def score(
 
 def _score_directly(
     columns: DirectCodes,
-    first: Int[Array, " pairs"],
-    second: Int[Array, " pairs"],
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
     gains: Gains,
     layout: Layout,
 ) -> Information:
@@ -149,19 +156,21 @@ def _score_directly(
 
 
 def _pick(
-    table: Int[Array, "sizes columns n"], sizes: Int[Array, " grids"], columns: Int[Array, " both"]
-) -> Int[Array, "lanes n"]:
+    table: Integer[Array, "sizes columns n"],
+    sizes: Integer[Array, " grids"],
+    columns: Integer[Array, " both"],
+) -> Integer[Array, "lanes n"]:
     """Codes of one size and column a lane."""
-    picked = table.at[sizes[:, None], columns].get(mode="promise_in_bounds")
+    picked = table.at[sizes[:, None], columns[None]].get(mode="promise_in_bounds")
     return picked.reshape(-1, table.shape[2])
 
 
 def add_records(
-    total: Int[Array, "pairs 2 columns rows"],
+    total: Integer[Array, "pairs 2 columns rows"],
     columns: FineCodes,
-    first: Int[Array, " pairs"],
-    second: Int[Array, " pairs"],
-) -> Int[Array, "pairs 2 columns rows"]:
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
+) -> Integer[Array, "pairs 2 columns rows"]:
     """Add a batch of records to the counts on the common refinement of all grids."""
 
     def add(_, pair):
@@ -175,10 +184,10 @@ def add_records(
 
 
 def score_counts(
-    total: Int[Array, "pairs 2 columns rows"],
+    total: Integer[Array, "pairs 2 columns rows"],
     edges: FineEdges,
-    first: Int[Array, " pairs"],
-    second: Int[Array, " pairs"],
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
     gains: Gains,
     *,
     layout: Layout,

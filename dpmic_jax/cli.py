@@ -1,0 +1,73 @@
+"""The `dpmic` command."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import click
+
+STATISTICS = click.Choice(["micr", "mice"])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dpmic_jax")
+def main() -> None:
+    """Find which columns of a table depend on each other."""
+    _keep_compiled_programs()
+
+
+@main.command()
+@click.argument("table", type=click.Choice(["demo"]))
+@click.option("--statistic", type=STATISTICS, default="micr", show_default=True)
+@click.option("--cells", "-B", type=float, default=150, show_default=True, help="Cells a grid.")
+@click.option("--fineness", "-c", type=float, default=5, show_default=True, help="c of the papers.")
+@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Rows to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every pair.")
+def pairwise(
+    table: str, statistic: str, cells: float, fineness: float, top: int, as_json: bool
+) -> None:
+    """Rank all pairs of columns of TABLE by their maximal information coefficient.
+
+    TABLE is "demo", the table that comes with the package. Nothing here is private.
+    """
+    from dpmic_jax import MICe, MICr, ladder, pairwise
+    from dpmic_jax.demo import demo
+    from dpmic_jax.table import Table
+
+    started = time.perf_counter()
+    data = demo()
+    columns = Table(tuple(data.columns), tuple(data.columns.values()))
+    try:
+        settings = {"B": cells, "c": fineness, "sizes": ladder(1.25)}
+        result = (
+            pairwise(columns, statistic=MICr(**settings), bounds=data.bounds)
+            if statistic == "micr"
+            else pairwise(columns, statistic=MICe(**settings))
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    seconds = time.perf_counter() - started
+    rows = result.ranked()
+    if as_json:
+        pairs = [{"x": x, "y": y, "mic": mic} for x, y, mic in rows]
+        click.echo(json.dumps({"pairs": pairs, "seconds": round(seconds, 3)}))
+        return
+    width = max(map(len, columns.names))
+    click.echo(f"{'x':<{width}}  {'y':<{width}}  {statistic}")
+    for x, y, mic in rows[:top]:
+        click.echo(f"{x:<{width}}  {y:<{width}}  {mic:.3f} {'#' * round(30 * mic)}")
+    click.echo(
+        f"{len(rows)} pairs of {len(columns.names)} columns, {len(columns.columns[0])} records, "
+        f"in {seconds:.1f} s. Not private: exact values."
+    )
+
+
+def _keep_compiled_programs() -> None:
+    """Let JAX keep what it compiles between runs, unless the user says where or not to."""
+    import jax
+
+    if jax.config.read("jax_compilation_cache_dir") is None:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dpmic_jax"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

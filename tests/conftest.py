@@ -1,0 +1,41 @@
+"""JAX in its strictest settings, shapes and types checked, hypothesis repeatable."""
+
+import os
+
+# Before JAX starts: the sharding tests need several devices.
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+).strip()
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+# Not where callers' mistakes are answered: there the package's own checks are under test.
+CHECKED = ["binning", "characteristic", "counting", "gains", "optimise", "sweep", "tile"]
+with install_import_hook([f"dpmic_jax.mic.{name}" for name in CHECKED], "typecheck.checked"):
+    import dpmic_jax  # noqa: F401 - imported here so that its annotations are checked
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(7)
+
+
+@pytest.fixture
+def key():
+    return jax.random.key(7)

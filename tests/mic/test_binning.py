@@ -1,0 +1,128 @@
+from fractions import Fraction
+
+import jax
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dpmic_jax.mic.binning import _round, by_range, by_rank, codes, grouped, random
+
+COLUMNS = {
+    "float64": lambda rng: rng.random(200),
+    "float32": lambda rng: rng.random(200, dtype=np.float32),
+    "float16": lambda rng: rng.random(200).astype(np.float16),
+    "int64": lambda rng: rng.integers(0, 12, 200),
+    "uint8": lambda rng: rng.integers(0, 255, 200).astype(np.uint8),
+}
+
+
+@given(
+    values=arrays(np.int64, st.integers(4, 40), elements=st.integers(0, 12)),
+    sizes=st.lists(st.integers(2, 15), min_size=1, max_size=4, unique=True),
+)
+def test_grouped_ranks_follow_the_walk_over_tied_groups(values, sizes):
+    columns = [values, np.arange(len(values))[::-1].copy(), values // 3]
+    found = codes(by_rank(columns, sizes, grouped))
+    for size, parts in zip(sizes, found, strict=True):
+        for column, code in zip(columns, parts, strict=True):
+            np.testing.assert_array_equal(code, oracles.mass_codes(column, size))
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("bounds", [(0, 1), (0.1, 0.7), (-3, 9), (0, 254)])
+def test_widths_follow_the_exact_cuts(rng, kind, bounds):
+    values = COLUMNS[kind](rng)
+    sizes = [2, 3, 5, 6, 7, 12, 35]
+    found = codes(by_range([values], [bounds], sizes))
+    for size, code in zip(sizes, found, strict=True):
+        np.testing.assert_array_equal(code[0], oracles.width_codes(values, size, *bounds))
+
+
+def test_identifiers_beyond_float64_keep_their_last_bit():
+    start = 2**60
+    values = start + np.arange(8)
+    (code,) = codes(by_range([values], [(start, start + 8)], [8]))
+    np.testing.assert_array_equal(code[0], np.arange(8))
+    (rank,) = codes(by_rank([values], [8], grouped))
+    np.testing.assert_array_equal(rank[0], np.arange(8))
+
+
+def test_a_large_offset_does_not_merge_values():
+    values = 1e9 + np.arange(16) / 16
+    (code,) = codes(by_range([values], [(1e9, 1e9 + 1)], [16]))
+    np.testing.assert_array_equal(code[0], np.arange(16))
+
+
+def test_a_value_on_a_cut_opens_the_next_part_and_the_last_part_is_closed():
+    (code,) = codes(by_range([np.array([0.0, 0.25, 0.5, 0.75, 1.0])], [(0, 1)], [4]))
+    np.testing.assert_array_equal(code[0], [0, 1, 2, 3, 3])
+
+
+def test_values_outside_go_to_the_outer_parts():
+    (code,) = codes(by_range([np.array([-1e300, -0.1, 1.1, 1e300])], [(0, 1)], [3]))
+    np.testing.assert_array_equal(code[0], [0, 0, 2, 2])
+
+
+def test_a_two_valued_integer_column_is_split():
+    (code,) = codes(by_range([np.array([0, 1, 1, 0], np.int8)], [(0, 1)], [2]))
+    np.testing.assert_array_equal(code[0], [0, 1, 1, 0])
+
+
+def test_integer_bounds_may_lie_outside_the_dtype():
+    (code,) = codes(by_range([np.array([0, 100, 255], np.uint8)], [(-1000, 1000)], [4]))
+    np.testing.assert_array_equal(code[0], [2, 2, 2])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@given(low=st.fractions(-5, 5, max_denominator=97), width=st.fractions("0.001", 5))
+def test_a_grid_and_its_refinement_agree(dtype, low, width):
+    values = np.linspace(float(low), float(low + width), 500).astype(dtype)
+    sizes = [3, 6, 12, 60]
+    found = codes(by_range([values], [(float(low), float(low + width))], sizes))
+    for size, code in zip(sizes[:-1], found[:-1, 0], strict=True):
+        np.testing.assert_array_equal(code, found[-1, 0] // (60 // size))
+
+
+def test_float32_cuts_are_rounded_once():
+    # Just above the midpoint of two float32: the nearest double is that midpoint, and
+    # rounding it again would go down to the even one.
+    value = 1 + Fraction(1, 2**24) + Fraction(1, 2**70)
+    above = np.nextafter(np.float32(1), np.float32(2))
+    assert np.float32(float(value)) != above
+    assert _round(value, np.dtype(np.float32)) == above
+
+
+def test_cuts_are_where_fine_bins_begin(rng):
+    columns = [rng.integers(0, 9, 50), rng.random(50)]
+    for partitions in (
+        by_rank(columns, [2, 5, 7], grouped),
+        by_range(columns, [(0, 8), (0, 1)], [2, 5, 7]),
+    ):
+        for fine, cuts, values in zip(partitions.fine, partitions.cuts, columns, strict=True):
+            np.testing.assert_array_equal(fine, np.searchsorted(cuts, values, side="right"))
+
+
+def test_random_ties_split_equal_values_evenly(key):
+    (code,) = codes(by_rank([np.zeros(1000), np.zeros(1000)], [4], random(key)))
+    np.testing.assert_array_equal(np.bincount(code[0]), [250] * 4)
+    # Columns are shuffled independently of each other and of the position of a record.
+    for a, b in ((code[0], code[1]), (code[0], np.arange(1000) // 250)):
+        assert oracles.information(oracles.table_of(a, b)) < 0.05
+
+
+def test_random_ties_keep_the_order_of_values(key, rng):
+    values = rng.integers(0, 5, 300)
+    (code,) = codes(by_rank([values], [50], random(key)))
+    for part in range(49):
+        assert values[code[0] == part].max() <= values[code[0] == part + 1].min()
+
+
+def test_random_ties_repeat_with_the_key_only():
+    def draw(seed):
+        return codes(by_rank([np.zeros(64)], [8], random(jax.random.key(seed))))
+
+    np.testing.assert_array_equal(draw(1), draw(1))
+    assert np.any(draw(1) != draw(2))

@@ -1,0 +1,109 @@
+import math
+
+import numpy as np
+import oracles
+import pytest
+
+from dpmic_jax import MICe, MICr, characteristic, gmic, mas, mcn, mev, mic, tic, tic_normalised
+from dpmic_jax.mic.characteristic import Characteristic
+
+
+@pytest.fixture
+def pair(rng):
+    x = rng.normal(size=60)
+    return x, np.sin(3 * x) + 0.3 * rng.normal(size=60)
+
+
+def entries(pair):
+    return oracles.characteristic(
+        *pair, 24, 3, lambda v, parts, _: oracles.mass_codes(v, parts), oracles.merge_by_recursion
+    )
+
+
+def test_every_entry_is_the_definition(pair):
+    found = characteristic(*pair, statistic=MICe(B=24, c=3))
+    expected = entries(pair)
+    cells = found.cells.cells
+    scored = dict(
+        zip(
+            zip(cells.x_parts.tolist(), cells.y_parts.tolist(), strict=True),
+            found.cells.values,
+            strict=True,
+        )
+    )
+    assert scored.keys() == expected.keys()
+    for cell, value in expected.items():
+        assert scored[cell] == pytest.approx(value, abs=2e-6)
+        assert found.matrix[cell[0] - 2, cell[1] - 2] == scored[cell]
+    assert np.isnan(found.matrix).sum() == found.matrix.size - len(expected)
+
+
+def test_every_statistic_is_read_off_as_defined(pair):
+    found, expected = characteristic(*pair, statistic=MICe(B=24, c=3)), entries(pair)
+    values = list(expected.values())
+    best = max(values)
+    assert found.mic == pytest.approx(best, abs=2e-6)
+    assert found.tic == pytest.approx(sum(values), abs=1e-4)
+    assert found.tic_normalised == pytest.approx(sum(values) / len(values), abs=2e-6)
+    assert found.mas == pytest.approx(
+        max(abs(v - expected[cell[::-1]]) for cell, v in expected.items()), abs=4e-6
+    )
+    assert found.mev == pytest.approx(max(v for c, v in expected.items() if 2 in c), abs=2e-6)
+    for eps in (0.05, 0.3, 1.0):
+        good = [c for c, v in expected.items() if v >= (1 - eps) * best]
+        assert found.mcn(eps) == pytest.approx(min(math.log2(k * rows) for k, rows in good))
+    largest = [
+        max(v for other, v in expected.items() if math.prod(other) <= math.prod(cell))
+        for cell in expected
+    ]
+    for p in (-1, 1, 2):
+        mean = (sum(v**p for v in largest) / len(largest)) ** (1 / p)
+        assert found.gmic(p) == pytest.approx(mean, abs=1e-5)
+    geometric = math.exp(sum(map(math.log, largest)) / len(largest))
+    assert found.gmic(0) == pytest.approx(geometric, abs=1e-5)
+
+
+def test_gmic_tends_to_mic(pair):
+    found = characteristic(*pair, statistic=MICe(B=24, c=3))
+    assert found.gmic(2000) == pytest.approx(found.mic, abs=5e-3)
+
+
+def test_measures_take_many_pairs_at_once(pair, rng):
+    one = characteristic(*pair, statistic=MICe(B=24, c=3))
+    other = characteristic(pair[0], rng.normal(size=60), statistic=MICe(B=24, c=3))
+    both = Characteristic(np.stack([one.cells.values, other.cells.values]), one.cells.cells)
+    for measure in (mic, tic, tic_normalised, mas, mev, mcn, gmic):
+        np.testing.assert_allclose(measure(both), [measure(one.cells), measure(other.cells)])
+    assert both.matrix.shape == (2, *one.matrix.shape)
+
+
+def test_mcn_refuses_a_strange_eps(pair):
+    with pytest.raises(ValueError, match="eps"):
+        characteristic(*pair, statistic=MICe(B=24, c=3)).mcn(1.5)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(
+    ("statistic", "bounds"),
+    [
+        (MICe(B=24, c=3), None),
+        (MICr(B=24, c=3), ((-4, 4), (-2, 2))),
+        (MICr(B=24, c=0.5), ((-4, 4), (-2, 2))),
+    ],
+)
+def test_the_grid_that_attains_mic_has_that_information(pair, statistic, bounds, tied):
+    x, y = (np.round(values, int(not tied) * 8 + tied) for values in pair)
+    found = characteristic(x, y, statistic=statistic, bounds=bounds)
+    for merged, fixed in ((found.x_cuts, found.y_cuts), (found.y_cuts, found.x_cuts)):
+        assert np.all(np.diff(merged) > 0)
+        assert (1 + len(merged)) * (1 + len(fixed)) <= 24
+    table = oracles.table_of(
+        np.searchsorted(found.x_cuts, x, side="right"),
+        np.searchsorted(found.y_cuts, y, side="right"),
+    )
+    shorter = 1 + min(len(found.x_cuts), len(found.y_cuts))
+    if not tied:  # with ties a partition may have fewer parts than asked for
+        assert oracles.information(table) / math.log2(shorter) == pytest.approx(found.mic, abs=2e-6)
+    else:
+        assert oracles.information(table) <= found.mic * math.log2(5)
+        assert oracles.information(table) >= found.mic * math.log2(2) - 2e-6
