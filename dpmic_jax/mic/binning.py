@@ -101,7 +101,7 @@ def _no_codes(columns: int, n: int, sizes: Sequence[int]) -> Integer[np.ndarray,
 
 
 def _mass_edges(
-    ends: tuple[Integer[np.ndarray, " groups"], ...], sizes: Sequence[int]
+    ends: tuple[Integer[np.ndarray, "_"], ...], sizes: Sequence[int]
 ) -> Integer[np.ndarray, "columns sizes longest"]:
     """Ranks at which the parts of every size begin, for columns with the given tied groups.
 

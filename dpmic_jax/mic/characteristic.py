@@ -42,7 +42,8 @@ class Characteristic(NamedTuple):
         return dense
 
 
-Measure = Callable[[Characteristic], Float[np.ndarray, "*pairs"]]
+Values = Float[np.ndarray, "*pairs"] | np.float64
+Measure = Callable[[Characteristic], Values]
 
 
 @lru_cache(maxsize=64)
@@ -74,33 +75,33 @@ def characteristic(
     return Characteristic(np.clip(best / np.log2(smaller), 0, 1), cells)
 
 
-def mic(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+def mic(matrix: Characteristic) -> Values:
     """The maximal information coefficient: the largest entry."""
     return matrix.values.max(axis=-1)
 
 
-def tic(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+def tic(matrix: Characteristic) -> Values:
     """The total information coefficient: the sum of all entries."""
     return matrix.values.sum(axis=-1)
 
 
-def tic_normalised(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+def tic_normalised(matrix: Characteristic) -> Values:
     """The mean of all entries."""
     return matrix.values.mean(axis=-1)
 
 
-def mas(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+def mas(matrix: Characteristic) -> Values:
     """The maximal asymmetry score, max |M(k, l) - M(l, k)|: large if not monotonic."""
     return np.abs(matrix.values - matrix.values[..., matrix.cells.transposed]).max(axis=-1)
 
 
-def mev(matrix: Characteristic) -> Float[np.ndarray, "*pairs"]:
+def mev(matrix: Characteristic) -> Values:
     """The maximal edge value, max M(k, l) with k = 2 or l = 2: large if a function."""
     edge = np.minimum(matrix.cells.x_parts, matrix.cells.y_parts) == 2
     return matrix.values[..., edge].max(axis=-1)
 
 
-def mcn(matrix: Characteristic, eps: float = 0.0) -> Float[np.ndarray, "*pairs"]:
+def mcn(matrix: Characteristic, eps: float = 0.0) -> Values:
     """The minimal cell number, min log2(k l) with M(k, l) >= (1 - eps) MIC: complexity."""
     if not 0 <= eps <= 1:
         raise ValueError(f"expected 0 <= eps <= 1, got {eps}")
@@ -109,7 +110,7 @@ def mcn(matrix: Characteristic, eps: float = 0.0) -> Float[np.ndarray, "*pairs"]
     return np.where(good, size, np.inf).min(axis=-1)
 
 
-def gmic(matrix: Characteristic, p: float = -1.0) -> Float[np.ndarray, "*pairs"]:
+def gmic(matrix: Characteristic, p: float = -1.0) -> Values:
     """The generalised mean, of exponent p, of the largest entries with up to k l cells.
 
     Luedtke and Tran (2013): each entry is replaced by the largest one whose grid has no

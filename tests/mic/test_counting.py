@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_both_ways_of_counting_give_the_same_integers(columns, how):
                     cut.grids,
                     pairs,
                     exact_gains(cut.n),
-                    devices=sweep.jax.devices()[:1],
+                    devices=jax.devices()[:1],
                     tile=4,
                 )
             ),
@@ -64,20 +65,20 @@ def test_both_ways_of_counting_give_the_same_integers(columns, how):
     np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("batch", [1, 50, 200, 203])
+@pytest.mark.parametrize("batch", [7, 200, 203])
 def test_row_batches_add_up_to_the_same_integers(columns, batch):
     cut = CUTS["by width"](columns)
     whole = tile.refined_codes(cut.masters, cut.rows)
     first, second = jnp.array([0, 1], jnp.int32), jnp.array([2, 2], jnp.int32)
     layout = tile.Layout(buckets(cut.grids, 2), 64)
-    total = jnp.zeros((2, 2, *whole.empty.shape), jnp.int32)
+    total, add = jnp.zeros((2, 2, *whole.empty.shape), jnp.int32), jax.jit(tile.add_records)
     for start in range(0, cut.n, batch):
         some = slice(start, start + batch)
         part = tile.refined_codes(
             cut.masters._replace(fine=cut.masters.fine[:, some]),
             cut.rows._replace(fine=cut.rows.fine[:, some]),
         )
-        total = tile.add_records(total, part.codes, first, second)
+        total = add(total, part.codes, first, second)
     gains = exact_gains(cut.n)
     np.testing.assert_array_equal(
         tile.score_counts(total, whole.edges, first, second, gains, layout=layout),

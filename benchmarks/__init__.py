@@ -1,0 +1,1 @@
+"""Measurements, each run by `python -m benchmarks.NAME`."""

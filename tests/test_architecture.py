@@ -1,0 +1,48 @@
+"""Who may import whom."""
+
+import ast
+from pathlib import Path
+
+import dpmic_jax
+
+ROOT = Path(dpmic_jax.__file__).parent
+MAY_IMPORT = {
+    "mic": {"mic"},
+    "demo": {"mic"},
+    "table": {"mic"},
+    "pairwise": {"mic", "table"},
+    "cli": {"", "demo", "table", "pairwise"},
+}
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        yield from (name for name in names if name.split(".")[0] == "dpmic_jax")
+
+
+def room(parts):
+    return parts[0].removesuffix(".py")
+
+
+def test_rooms_only_know_the_rooms_below():
+    rooms = {room(path.relative_to(ROOT).parts) for path in ROOT.rglob("*.py")} - {"__init__"}
+    assert rooms == set(MAY_IMPORT)
+    for path in ROOT.rglob("*.py"):
+        here = room(path.relative_to(ROOT).parts)
+        if here == "__init__":
+            continue
+        for name in imports(path):
+            there = name.split(".")[1]
+            there = there if there in rooms else ""
+            assert there in MAY_IMPORT[here], f"{path.name} may not import {name}"
+
+
+def test_the_plan_of_grids_needs_no_jax():
+    text = (ROOT / "mic" / "grids.py").read_text()
+    assert "import jax" not in text
+    assert "from jax" not in text
