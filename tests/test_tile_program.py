@@ -76,7 +76,7 @@ def test_integers_do_not_depend_on_buckets(cut):
 @pytest.mark.parametrize("prepare", PREPARE)
 def test_the_program_that_runs_also_lowers_for(cut, platform, gains, prepare):
     layout = tile.Layout(buckets(cut.grids, len(PAIRS)), sweep.MORE_LANES)
-    program = sweep.compiled(layout, tuple(jax.devices()[:1]))
+    program = sweep.compiled(layout, jax.sharding.Mesh(np.array(jax.devices()[:1]), ("pairs",)))
     codes = PREPARE[prepare](cut.masters, cut.rows)
     first, second = jnp.asarray(PAIRS.T, jnp.int32)
     exported = jax.export.export(program, platforms=[platform])(

@@ -106,7 +106,7 @@ def mcn(matrix: Characteristic, eps: float = 0.0) -> Values:
     if not 0 <= eps <= 1:
         raise ValueError(f"expected 0 <= eps <= 1, got {eps}")
     size = np.log2(matrix.cells.x_parts * matrix.cells.y_parts)
-    good = matrix.values >= (1 - eps) * mic(matrix)[..., None]
+    good = matrix.values >= (1 - eps) * np.asarray(mic(matrix))[..., None]
     return np.where(good, size, np.inf).min(axis=-1)
 
 

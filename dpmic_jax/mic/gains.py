@@ -3,11 +3,12 @@
 Both are pytrees with three methods. `prepare` brings counts into the form in which
 differences and phi are taken; `phi` is right for a >= 0 and does no harm for a < 0; `units`
 divides a sum of phi by n and gives it in units of 2^-26 bits, as int32. So the recursion
-only adds and compares integers: it gives the same bits in any order.
+only adds and compares integers, and gives the same bits in any order.
 """
 
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +30,8 @@ class FastGains:
     """
 
     n: int = field(metadata={"static": True})
+    # Less than this many units is rounding: a constant column has to say exactly nothing.
+    least = 8
 
     @property
     def _exponent(self) -> int:
@@ -50,7 +53,8 @@ class FastGains:
 class ExactGains:
     """phi(a) / n from a table of integers: the same bits on any device."""
 
-    table: Int[Array, " n_plus_1"]
+    table: Any  # Int[Array, " n_plus_1"]; inside jax.tree it also holds placeholders
+    least = 0
 
     def prepare(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         return counts
@@ -96,12 +100,17 @@ def gains_for(n: int) -> Gains:
 
 
 def _coefficients(degree: int) -> tuple[np.float32, ...]:
-    """log2(1 + u) / u on sqrt(1/2) <= 1 + u <= sqrt(2), by interpolation at Chebyshev nodes."""
-    domain = [np.sqrt(0.5) - 1, np.sqrt(2) - 1]
-    interpolant = np.polynomial.Chebyshev.interpolate(
-        lambda u: np.log1p(u) / u / np.log(2), degree, domain=domain
+    """log2(1 + u) / u on sqrt(1/2) <= 1 + u <= sqrt(2), by least squares at Chebyshev nodes.
+
+    Weighted by |u|, since the error of the logarithm is u times that of the ratio: 3.4e-7 at
+    most for degree 6, near the best that is possible (3.0e-7).
+    """
+    low, high = np.sqrt(0.5) - 1, np.sqrt(2) - 1
+    u = (low + high + (high - low) * np.cos(np.pi * (np.arange(1000) + 0.5) / 1000)) / 2
+    fit = np.polynomial.Chebyshev.fit(
+        u, np.log1p(u) / u / np.log(2), degree, domain=[low, high], w=np.abs(u)
     )
-    return tuple(np.float32(c) for c in interpolant.convert(kind=np.polynomial.Polynomial).coef)
+    return tuple(np.float32(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
 
 
 # One unit in the exponent of a float32 adds this to its bits.

@@ -39,7 +39,8 @@ def best_information(
     best = recurse(edges, parts, gains, blocks)
     entropy = -_gain(edges[-1], edges[0], gains)
     # A part may be empty, so more parts never tell less; at worst they tell nothing.
-    return lax.cummax(jnp.maximum(best + entropy[None], 0), axis=0)
+    found = lax.cummax(jnp.maximum(best + entropy[None], 0), axis=0)
+    return jnp.where(found < gains.least, 0, found)
 
 
 def _gain(

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Int
 
 from dpmic_jax.mic.gains import Gains
@@ -55,8 +55,9 @@ def information(
       Information in units of 2^-26 bits (`tile.score`), of the next so many pairs.
     """
     layout = Layout(buckets(grids, len(pairs)), LANES.get(devices[0].platform, MORE_LANES))
-    program = compiled(layout, tuple(devices))
-    columns, gains = jax.device_put((columns, gains), devices[0])
+    mesh = Mesh(np.array(devices), ("pairs",))
+    program = compiled(layout, mesh)
+    columns, gains = jax.device_put((columns, gains), NamedSharding(mesh, PartitionSpec()))
     width = tile * len(devices)
 
     def run(start: int) -> np.ndarray:
@@ -66,8 +67,8 @@ def information(
         return np.asarray(program(columns, first, second, gains))[..., : len(wanted)]
 
     starts = range(0, len(pairs), width)
-    # XLA runs a tile on one core, so a CPU takes a tile a core at a time. A GPU, or several
-    # devices, are kept busy by two.
+    # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time. A
+    # GPU, or several devices, are kept busy by two.
     alone = len(devices) == 1 and devices[0].platform == "cpu"
     workers = len(os.sched_getaffinity(0)) if alone else 2
     with ThreadPoolExecutor(min(workers, len(starts))) as pool:
@@ -86,20 +87,16 @@ def _in_order(pool, run, starts, ahead):
 
 
 @lru_cache(maxsize=64)
-def compiled(layout: Layout, devices: tuple[Device, ...]) -> Callable[..., jax.Array]:
+def compiled(layout: Layout, mesh: Mesh) -> Callable[..., jax.Array]:
     """The tile program, jitted for some devices: the pairs of a tile are split over them."""
     program = partial(score, layout=layout)
-    platform = devices[0].platform
-    if len(devices) > 1:
+    if mesh.size > 1:
         everywhere, split = PartitionSpec(), PartitionSpec("pairs")
         program = jax.shard_map(
             program,
-            mesh=Mesh(np.array(devices), ("pairs",)),
+            mesh=mesh,
             in_specs=(everywhere, split, split, everywhere),
             out_specs=PartitionSpec(None, None, "pairs"),
             check_vma=False,
         )
-    if platform == "cpu":
-        # Tiles run side by side: one core each beats many cores sharing one.
-        return jax.jit(program, compiler_options={"xla_cpu_multi_thread_eigen": False})
     return jax.jit(program)
