@@ -1,7 +1,7 @@
 """Maximal information coefficients of many column pairs at once, in JAX."""
 
 from dpmic_jax.mic.binning import grouped, random
-from dpmic_jax.mic.characteristic import gmic, mas, mcn, mev, mic, tic, tic_normalised
+from dpmic_jax.mic.characteristic import gmic, mas, mcn, mev, tic, tic_normalised
 from dpmic_jax.mic.gains import exact_gains, fast_gains
 from dpmic_jax.mic.grids import all_sizes, definition, ladder, power, reshef
 from dpmic_jax.mic.settings import MICe, MICr
@@ -32,7 +32,6 @@ __all__ = [
     "mas",
     "mcn",
     "mev",
-    "mic",
     "mice",
     "micr",
     "pairwise",

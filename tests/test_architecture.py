@@ -46,3 +46,8 @@ def test_the_plan_of_grids_needs_no_jax():
     text = (ROOT / "mic" / "grids.py").read_text()
     assert "import jax" not in text
     assert "from jax" not in text
+
+
+def test_no_exported_name_hides_a_package():
+    """`import dpmic_jax.mic.grids as grids` has to find the package."""
+    assert dpmic_jax.mic.grids.__name__ == "dpmic_jax.mic.grids"

@@ -4,8 +4,8 @@ import numpy as np
 import oracles
 import pytest
 
-from dpmic_jax import MICe, MICr, characteristic, gmic, mas, mcn, mev, mic, tic, tic_normalised
-from dpmic_jax.mic.characteristic import Characteristic
+from dpmic_jax import MICe, MICr, characteristic, gmic, mas, mcn, mev, tic, tic_normalised
+from dpmic_jax.mic.characteristic import Characteristic, mic
 
 
 @pytest.fixture
