@@ -50,24 +50,29 @@ def direct(
 
 
 def refine(
-    total: Integer[Array, "columns rows"], columns: Integer[Array, " n"], rows: Integer[Array, " n"]
-) -> Integer[Array, "columns rows"]:
-    """Add a batch of records to the counts on the finest grid.
+    total: Integer[Array, "columns lanes rows"],
+    columns: Integer[Array, "lanes n"],
+    rows: Integer[Array, "lanes n"],
+) -> Integer[Array, "columns lanes rows"]:
+    """Add a batch of records to the counts on the finest grid of a few lanes.
 
     The last column of `total` takes the records that only pad.
     """
-    cell = columns.astype(jnp.int32) * total.shape[1] + rows.astype(jnp.int32)
-    flat = total.reshape(-1).at[cell].add(1, mode="promise_in_bounds")
+    _, lanes, height = total.shape
+    flat = total.reshape(-1)
+    for lane in range(lanes):
+        line = columns[lane].astype(jnp.int32) * lanes + lane
+        cell = line * height + rows[lane].astype(jnp.int32)
+        flat = flat.at[cell].add(1, mode="promise_in_bounds")
     return flat.reshape(total.shape)
 
 
 def prefix(
-    total: Integer[Array, "lanes columns rows"],
+    total: Integer[Array, "columns lanes rows"],
 ) -> Integer[Array, "rows_plus_1 columns lanes"]:
     """How many records lie before each fine column and each fine row, and before the end."""
-    by_column = _before(jnp.moveaxis(total, 1, 0))
-    by_row = jnp.pad(jnp.moveaxis(by_column, 2, 0), ((0, 1), (0, 0), (0, 0)))
-    return _before(by_row)
+    by_row = jnp.moveaxis(_before(total), 2, 0)
+    return _before(jnp.pad(by_row, ((0, 1), (0, 0), (0, 0))))
 
 
 def read_off(

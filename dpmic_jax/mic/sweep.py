@@ -20,15 +20,16 @@ Device = Any  # jax.Device, which static checkers do not take for a type
 # Side by side: what fills the vector units and caches of a CPU core, or a GPU.
 LANES = {"cpu": 64}
 MORE_LANES = 8192
-# Counts on the refinement that a tile may hold; beyond it caches no longer help.
-REFINEMENT_BYTES = 2**24
+# What the counts on all grids of a tile may take, where they are all held at once.
+TILE_BYTES = 2**30
 
 
 def tile_pairs(columns: Codes, pairs: int, platform: str) -> int:
     """How many pairs make a good tile."""
     most = LANES.get(platform, MORE_LANES) // 2
     if not isinstance(columns, DirectCodes):
-        most = min(most, max(1, REFINEMENT_BYTES // (2 * columns.empty.nbytes)))
+        grids, _, rows = columns.edges.rows.shape
+        most = min(most, max(1, TILE_BYTES // (8 * grids * rows * columns.edges.masters.shape[2])))
     return min(pairs, most)
 
 
@@ -70,7 +71,7 @@ def information(
     # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time. A
     # GPU, or several devices, are kept busy by two.
     alone = len(devices) == 1 and devices[0].platform == "cpu"
-    workers = len(os.sched_getaffinity(0)) if alone else 2
+    workers = (os.cpu_count() or 1) if alone else 2
     with ThreadPoolExecutor(min(workers, len(starts))) as pool:
         yield from _in_order(pool, run, starts, ahead=2 * workers)
 

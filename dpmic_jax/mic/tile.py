@@ -60,7 +60,13 @@ class RefinedCodes(NamedTuple):
 
     codes: FineCodes
     edges: FineEdges
-    empty: Integer[Array, "columns rows"]  # the refinement, without records
+    empty: Integer[Array, "columns rows"]  # the refinement, for its shape
+
+    @property
+    def counts_shape(self) -> tuple[int, int, int]:
+        """Of one pair's counts in both orientations."""
+        columns, rows = self.empty.shape
+        return columns, 2, rows
 
 
 # Codes of every size are kept up to here; beyond it only the finest ones are.
@@ -128,9 +134,16 @@ def score(
     """
     if isinstance(columns, DirectCodes):
         return _score_directly(columns, first, second, gains, layout)
-    total = jnp.zeros((len(first), 2, *columns.empty.shape), jnp.int32)
-    total = add_records(total, columns.codes, first, second)
-    return score_counts(total, columns.edges, first, second, gains, layout=layout)
+    empty = jnp.zeros(columns.counts_shape, jnp.int32)
+
+    def read_off(pair):
+        one, other = pair
+        total = _add(empty, columns.codes, one, other)
+        return _read_off(total, columns.edges, one, other, layout)
+
+    # A pair at a time: its counts stay in cache while its records stream past.
+    grids = lax.map(read_off, (first, second))
+    return _score_grids(grids, len(first), gains, layout)
 
 
 def _score_directly(
@@ -166,25 +179,17 @@ def _pick(
 
 
 def add_records(
-    total: Integer[Array, "pairs 2 columns rows"],
+    total: Integer[Array, "pairs columns 2 rows"],
     columns: FineCodes,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
-) -> Integer[Array, "pairs 2 columns rows"]:
+) -> Integer[Array, "pairs columns 2 rows"]:
     """Add a batch of records to the counts on the common refinement of all grids."""
-
-    def add(_, pair):
-        total, first, second = pair
-        one = counting.refine(total[0], columns.masters[first], columns.rows[second])
-        other = counting.refine(total[1], columns.masters[second], columns.rows[first])
-        return None, jnp.stack([one, other])
-
-    # A pair at a time: its counts stay in cache while its records stream past.
-    return lax.scan(add, None, (total, first, second))[1]
+    return lax.map(lambda pair: _add(pair[0], columns, pair[1], pair[2]), (total, first, second))
 
 
 def score_counts(
-    total: Integer[Array, "pairs 2 columns rows"],
+    total: Integer[Array, "pairs columns 2 rows"],
     edges: FineEdges,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
@@ -193,25 +198,52 @@ def score_counts(
     layout: Layout,
 ) -> Information:
     """Score pairs off the counts that `add_records` has made, in one batch or in many."""
-    spots = list(_spots(layout))
+    grids = lax.map(
+        lambda pair: _read_off(pair[0], edges, pair[1], pair[2], layout), (total, first, second)
+    )
+    return _score_grids(grids, len(first), gains, layout)
 
-    def read_off(pair):
-        total, first, second = pair
-        merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
-        before = counting.prefix(total)
-        return [
-            counting.read_off(
-                before,
-                edges.masters[masters][:, merged, : bucket.master + 1].swapaxes(1, 2),
-                edges.rows[rows][:, fixed, : bucket.rows + 1].swapaxes(1, 2),
-            )
-            for bucket, masters, rows in spots
-        ]
 
-    grids = lax.map(read_off, (total, first, second))  # by bucket: [pairs, grids, t, r, 2]
+def _add(
+    total: Integer[Array, "columns 2 rows"],
+    columns: FineCodes,
+    first: Integer[Array, ""],
+    second: Integer[Array, ""],
+) -> Integer[Array, "columns 2 rows"]:
+    """Count one pair in both orientations."""
+    merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
+    return counting.refine(total, columns.masters[merged], columns.rows[fixed])
+
+
+def _read_off(
+    total: Integer[Array, "columns 2 rows"],
+    edges: FineEdges,
+    first: Integer[Array, ""],
+    second: Integer[Array, ""],
+    layout: Layout,
+) -> list[Integer[Array, "_ _ _ 2"]]:
+    """The counts of one pair at the edges of every grid, bucket by bucket."""
+    merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
+    before = counting.prefix(total)
+    return [
+        counting.read_off(
+            before,
+            edges.masters[masters][:, merged, : bucket.master + 1].swapaxes(1, 2),
+            edges.rows[rows][:, fixed, : bucket.rows + 1].swapaxes(1, 2),
+        )
+        for bucket, masters, rows in _spots(layout)
+    ]
+
+
+def _score_grids(
+    grids: list[Integer[Array, "_ _ _ _ 2"]],
+    pairs: int,
+    gains: Gains,
+    layout: Layout,
+) -> Information:
     by_bucket = {
         bucket: jnp.moveaxis(grid, (4, 0), (3, 4))
-        for (bucket, _, _), grid in zip(spots, grids, strict=True)
+        for bucket, grid in zip(layout.buckets, grids, strict=True)
     }
 
     def counts(bucket, masters, rows):
@@ -221,7 +253,7 @@ def score_counts(
 
         return of_grids
 
-    return _score_buckets(counts, len(first), gains, layout)
+    return _score_buckets(counts, pairs, gains, layout)
 
 
 def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:

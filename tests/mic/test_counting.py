@@ -71,7 +71,7 @@ def test_row_batches_add_up_to_the_same_integers(columns, batch):
     whole = tile.refined_codes(cut.masters, cut.rows)
     first, second = jnp.array([0, 1], jnp.int32), jnp.array([2, 2], jnp.int32)
     layout = tile.Layout(buckets(cut.grids, 2), 64)
-    total, add = jnp.zeros((2, 2, *whole.empty.shape), jnp.int32), jax.jit(tile.add_records)
+    total, add = jnp.zeros((2, *whole.counts_shape), jnp.int32), jax.jit(tile.add_records)
     for start in range(0, cut.n, batch):
         some = slice(start, start + batch)
         part = tile.refined_codes(
