@@ -404,13 +404,16 @@ def main() -> None:
             "python": platform.python_version(),
             "cores": len(os.sched_getaffinity(0)),
             "real_data": (DATA / "baseball.csv").exists(),
-            "roofline": child("--case", "roofline", *extra),
             "cases": {},
             "records": [],
         }
+        roofs = []
         for name in CASES:
             print(name, "...", file=sys.stderr)
+            # Measured again and again, since a noisy machine must not lower the roof.
+            roofs.append(child("--case", "roofline", *extra))
             found["cases"][name] = child("--case", name, *extra)
+        found["roofline"] = max(roofs, key=lambda roof: max(roof.values()))
         for n in (10**4, 10**5) if options.quick else (10**4, 10**5, 10**6):
             print(n, "records ...", file=sys.stderr)
             found["records"].append(child("--case", str(n), *extra))

@@ -99,6 +99,16 @@ def test_all_devices_give_the_same_statistics(cut):
         )
 
 
+def test_the_users_64_bit_switch_changes_nothing():
+    X = np.random.default_rng(1).normal(size=(90, 3))
+    narrow = pairwise(X, statistic=MICe(c=4), gains=exact_gains).matrix
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
+        wide = pairwise(X, statistic=MICe(c=4), gains=exact_gains).matrix
+        near = pairwise(X, statistic=MICe(c=4), gains=fast_gains).matrix
+    np.testing.assert_array_equal(narrow, wide)
+    np.testing.assert_allclose(near, narrow, atol=2e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [10**6, 10**7])
 def test_many_records_are_counted_exactly(n):
