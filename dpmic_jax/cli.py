@@ -67,7 +67,7 @@ def _keep_compiled_programs() -> None:
     """Let JAX keep what it compiles between runs, unless the user says where or not to."""
     import jax
 
-    if jax.config.read("jax_compilation_cache_dir") is None:
+    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dpmic_jax"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

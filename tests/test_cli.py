@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -40,3 +43,15 @@ def test_bad_settings_exit_with_2(run):
 
 def test_version(run):
     assert __version__ in run("--version").output
+
+
+def test_the_real_command_runs_and_keeps_what_it_compiled(tmp_path):
+    """In a process of its own, with nothing replaced."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    program = "from dpmic_jax.cli import main; main()"
+    command = [sys.executable, "-c", program, "pairwise", "demo", "--top", "1"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].startswith("dose ")
+    assert any((tmp_path / "dpmic_jax").iterdir())
