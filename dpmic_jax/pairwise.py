@@ -3,18 +3,17 @@
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic import sweep, tile
-from dpmic_jax.mic.binning import Bounds, Column, Cuts
-from dpmic_jax.mic.characteristic import Characteristic, Measure
+from dpmic_jax.mic import sweep
+from dpmic_jax.mic.binning import Bounds, Column
+from dpmic_jax.mic.characteristic import Characteristic, Measure, PairCharacteristic
 from dpmic_jax.mic.gains import Gains, gains_for
 from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
@@ -33,57 +32,12 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
     Returns:
       A number from 0 (independent) to 1 (one is a noiseless function of the other).
     """
-    return characteristic(x, y, statistic=MICe(B=B, c=c)).mic
+    return float(characteristic(x, y, statistic=MICe(B=B, c=c)).mic)
 
 
 def micr(x: Any, y: Any, *, bounds: Sequence[Bounds], B: Cells, c: float = 5) -> float:
     """MICr of two columns, on public bounds `((x_low, x_high), (y_low, y_high))`."""
-    return characteristic(x, y, statistic=MICr(B=B, c=c), bounds=bounds).mic
-
-
-class PairCharacteristic(NamedTuple):
-    """What the characteristic matrix of one pair tells.
-
-    Attributes:
-      cells: the scored numbers of parts on x and on y, and their values.
-      x_cuts, y_cuts: the grid that attains `mic`. A value is in the part whose number is
-        the number of cuts at or below it.
-    """
-
-    cells: Characteristic
-    x_cuts: Cuts
-    y_cuts: Cuts
-
-    @property
-    def matrix(self) -> Float[np.ndarray, "x_parts y_parts"]:
-        """Entry [k - 2, l - 2] for k parts on x and l on y; NaN where none is scored."""
-        return self.cells.matrix
-
-    @property
-    def mic(self) -> float:
-        return float(read.mic(self.cells))
-
-    @property
-    def tic(self) -> float:
-        return float(read.tic(self.cells))
-
-    @property
-    def tic_normalised(self) -> float:
-        return float(read.tic_normalised(self.cells))
-
-    @property
-    def mas(self) -> float:
-        return float(read.mas(self.cells))
-
-    @property
-    def mev(self) -> float:
-        return float(read.mev(self.cells))
-
-    def mcn(self, eps: float = 0.0) -> float:
-        return float(read.mcn(self.cells, eps))
-
-    def gmic(self, p: float = -1.0) -> float:
-        return float(read.gmic(self.cells, p))
+    return float(characteristic(x, y, statistic=MICr(B=B, c=c), bounds=bounds).mic)
 
 
 def characteristic(
@@ -96,7 +50,53 @@ def characteristic(
     (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
     matrix = read.characteristic(cut.grids, found)
     cuts = read.attaining_grid(cut, (0, 1), found[..., 0])
-    return PairCharacteristic(Characteristic(matrix.values[0], matrix.cells), *cuts)
+    return PairCharacteristic(matrix.values[0], matrix.entries, *cuts)
+
+
+def characteristics(
+    X: Any,
+    *,
+    pairs: Sequence[tuple[str | int, str | int]],
+    statistic: Statistic,
+    bounds: BoundsOf | None = None,
+    gains: Callable[[int], Gains] = gains_for,
+    devices: Sequence[Device] = (),
+) -> Characteristic:
+    """The whole characteristic matrices of some pairs of columns of a table.
+
+    Args:
+      X: records by columns: an array, or a pandas, polars or pyarrow data frame.
+      pairs: the columns of each pair (x, y), by name or by position.
+      statistic, bounds, gains, devices: as for `pairwise`.
+
+    Returns:
+      One matrix a pair, in the order of `pairs`, and every statistic that is read off them.
+    """
+    data = table(X, "X")
+    chosen = np.array([[_position(data, name) for name in _two(pair)] for pair in pairs], int)
+    if not len(chosen):
+        raise ValueError("expected pairs to name at least one (x, y), got none")
+    cut = _cut(data.columns, statistic, _limits(data, statistic, bounds, "bounds"))
+    tiles = _information(cut, chosen, gains, devices)
+    found = [read.characteristic(cut.grids, tile) for tile in tiles]
+    return Characteristic(np.concatenate([tile.values for tile in found]), found[0].entries)
+
+
+def _two(pair: Any) -> tuple[Any, Any]:
+    if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+        raise ValueError(f"expected each of pairs to be two columns (x, y), got {pair!r}")
+    return tuple(pair)
+
+
+def _position(table: Table, name: Any) -> int:
+    if isinstance(name, str) and name in table.names:
+        return table.names.index(name)
+    if isinstance(name, int | np.integer) and 0 <= name < len(table.names):
+        return int(name)
+    raise ValueError(
+        f"pairs has the column {name!r}, which X has not; use a name of its columns, or a "
+        f"position from 0 to {len(table.names) - 1}"
+    )
 
 
 @dataclass(frozen=True)
@@ -223,12 +223,7 @@ def _information(
     devices: Sequence[Device],
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
     """Score pairs tile by tile, with a bar on a terminal if that takes a while."""
-    codes = tile.cheaper_codes(cut.masters, cut.rows)
-    devices = devices or jax.devices()[:1]
-    size = sweep.tile_pairs(codes, len(pairs), devices[0].platform)
     with tqdm(total=len(pairs), unit="pair", disable=None, delay=1) as bar:
-        for found in sweep.information(
-            codes, cut.grids, pairs, gains(cut.n), devices=devices, tile=size
-        ):
+        for found in sweep.score_pairs(cut, pairs, gains(cut.n), devices=devices):
             yield found
             bar.update(found.shape[2])

@@ -1,6 +1,7 @@
 """Characteristic matrices, and the statistics that are read off them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,33 +14,75 @@ from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.settings import Cut
 
 
-class Cells(NamedTuple):
+class Entries(NamedTuple):
     """The entries (k, l) of a characteristic matrix that a plan scores, each once."""
 
-    x_parts: Int[np.ndarray, " cells"]
-    y_parts: Int[np.ndarray, " cells"]
-    transposed: Int[np.ndarray, " cells"]  # where entry (l, k) is
+    x_parts: Int[np.ndarray, " entries"]
+    y_parts: Int[np.ndarray, " entries"]
+    transposed: Int[np.ndarray, " entries"]  # where entry (l, k) is
 
 
-class Characteristic(NamedTuple):
-    """Characteristic matrices of one or many pairs (x, y).
+@dataclass(frozen=True)
+class Characteristic:
+    """Characteristic matrices of one pair (x, y), or of many.
+
+    Every statistic is read off them: a number for one pair, an array for many.
 
     Attributes:
       values: the most information that a grid of each size tells, divided by the logarithm
         of its smaller side; one row a pair.
-      cells: the number of parts on the x and y axis that each column of `values` is for.
+      entries: the number of parts on the x and y axis that each column of `values` is for.
     """
 
-    values: Float[np.ndarray, "*pairs cells"]
-    cells: Cells
+    values: Float[np.ndarray, "*pairs entries"]
+    entries: Entries
 
     @property
     def matrix(self) -> Float[np.ndarray, "*pairs x_parts y_parts"]:
         """Dense, with entry [k - 2, l - 2] for k parts on x, l on y; NaN where none is scored."""
-        side = int(self.cells.x_parts.max()) - 1
+        side = int(self.entries.x_parts.max()) - 1
         dense = np.full((*self.values.shape[:-1], side, side), np.nan)
-        dense[..., self.cells.x_parts - 2, self.cells.y_parts - 2] = self.values
+        dense[..., self.entries.x_parts - 2, self.entries.y_parts - 2] = self.values
         return dense
+
+    @property
+    def mic(self) -> "Values":
+        return mic(self)
+
+    @property
+    def tic(self) -> "Values":
+        return tic(self)
+
+    @property
+    def tic_normalised(self) -> "Values":
+        return tic_normalised(self)
+
+    @property
+    def mas(self) -> "Values":
+        return mas(self)
+
+    @property
+    def mev(self) -> "Values":
+        return mev(self)
+
+    def mcn(self, eps: float = 0.0) -> "Values":
+        return mcn(self, eps)
+
+    def gmic(self, p: float = -1.0) -> "Values":
+        return gmic(self, p)
+
+
+@dataclass(frozen=True)
+class PairCharacteristic(Characteristic):
+    """The characteristic matrix of one pair, and the grid that attains its maximum.
+
+    Attributes:
+      x_cuts, y_cuts: the cuts of that grid. A value is in the part whose number is the
+        number of cuts at or below it.
+    """
+
+    x_cuts: Cuts
+    y_cuts: Cuts
 
 
 Values = Float[np.ndarray, "*pairs"] | np.float64
@@ -47,32 +90,32 @@ Measure = Callable[[Characteristic], Values]
 
 
 @lru_cache(maxsize=64)
-def _cells(grids: tuple[Grid, ...]) -> tuple[Cells, Int[np.ndarray, " entries_twice"]]:
-    """The distinct cells of a plan, and which one each scored entry belongs to."""
+def _entries(grids: tuple[Grid, ...]) -> tuple[Entries, Int[np.ndarray, " scored"]]:
+    """The distinct entries of a plan, and which one each scored grid belongs to."""
     merged = [parts for grid in grids for parts in range(2, grid.parts + 1)]
     fixed = [grid.rows for grid in grids for _ in range(2, grid.parts + 1)]
-    entries = list(zip(merged, fixed, strict=True)) + list(zip(fixed, merged, strict=True))
-    distinct = sorted(set(entries))
-    place = {cell: index for index, cell in enumerate(distinct)}
+    scored = list(zip(merged, fixed, strict=True)) + list(zip(fixed, merged, strict=True))
+    distinct = sorted(set(scored))
+    place = {entry: index for index, entry in enumerate(distinct)}
     x_parts, y_parts = np.array(distinct).T
-    cells = Cells(x_parts, y_parts, np.array([place[y, x] for x, y in distinct]))
-    return cells, np.array([place[entry] for entry in entries])
+    entries = Entries(x_parts, y_parts, np.array([place[y, x] for x, y in distinct]))
+    return entries, np.array([place[entry] for entry in scored])
 
 
 def characteristic(
     grids: tuple[Grid, ...], information: Int[np.ndarray, "entries 2 pairs"]
 ) -> Characteristic:
     """Normalise what the tile program found. Square grids keep the better orientation."""
-    cells, place = _cells(grids)
+    entries, place = _entries(grids)
     bits = np.concatenate([information[:, 0], information[:, 1]]).T / UNIT
-    best = np.zeros((len(bits), len(cells.x_parts)))
-    # Every cell is scored once, but square ones twice: two assignments, not a slow loop.
+    best = np.zeros((len(bits), len(entries.x_parts)))
+    # Every entry is scored once, but square ones twice: two assignments, not a slow loop.
     half = len(place) // 2
     best[:, place[:half]] = bits[:, :half]
     best[:, place[half:]] = np.maximum(best[:, place[half:]], bits[:, half:])
-    smaller = np.minimum(cells.x_parts, cells.y_parts)
+    smaller = np.minimum(entries.x_parts, entries.y_parts)
     # The truth is within [0, 1]; what is outside is rounding.
-    return Characteristic(np.clip(best / np.log2(smaller), 0, 1), cells)
+    return Characteristic(np.clip(best / np.log2(smaller), 0, 1), entries)
 
 
 def mic(matrix: Characteristic) -> Values:
@@ -92,12 +135,12 @@ def tic_normalised(matrix: Characteristic) -> Values:
 
 def mas(matrix: Characteristic) -> Values:
     """The maximal asymmetry score, max |M(k, l) - M(l, k)|: large if not monotonic."""
-    return np.abs(matrix.values - matrix.values[..., matrix.cells.transposed]).max(axis=-1)
+    return np.abs(matrix.values - matrix.values[..., matrix.entries.transposed]).max(axis=-1)
 
 
 def mev(matrix: Characteristic) -> Values:
     """The maximal edge value, max M(k, l) with k = 2 or l = 2: large if a function."""
-    edge = np.minimum(matrix.cells.x_parts, matrix.cells.y_parts) == 2
+    edge = np.minimum(matrix.entries.x_parts, matrix.entries.y_parts) == 2
     return matrix.values[..., edge].max(axis=-1)
 
 
@@ -105,7 +148,7 @@ def mcn(matrix: Characteristic, eps: float = 0.0) -> Values:
     """The minimal cell number, min log2(k l) with M(k, l) >= (1 - eps) MIC: complexity."""
     if not 0 <= eps <= 1:
         raise ValueError(f"expected 0 <= eps <= 1, got {eps}")
-    size = np.log2(matrix.cells.x_parts * matrix.cells.y_parts)
+    size = np.log2(matrix.entries.x_parts * matrix.entries.y_parts)
     good = matrix.values >= (1 - eps) * np.asarray(mic(matrix))[..., None]
     return np.where(good, size, np.inf).min(axis=-1)
 
@@ -117,7 +160,7 @@ def gmic(matrix: Characteristic, p: float = -1.0) -> Values:
     more cells, and the power mean of these is taken; p = 0 is the geometric mean, and MIC
     the limit p -> inf.
     """
-    size = matrix.cells.x_parts * matrix.cells.y_parts
+    size = matrix.entries.x_parts * matrix.entries.y_parts
     order = np.argsort(size, kind="stable")
     # All entries of one size count together: take the running maximum at its last one.
     last = np.searchsorted(size[order], size[order], side="right") - 1

@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -49,10 +50,27 @@ def _gain(
     gains: Gains,
 ) -> Int[Array, "*edges lanes"]:
     """g from one edge to another. Unrolled over rows: one fused kernel."""
-    gain = -gains.phi(edges[..., -1, :] - others[..., -1, :])
-    for row in range(edges.shape[-2] - 1):
-        gain = gain + gains.phi(edges[..., row, :] - others[..., row, :])
+    *rows, total = zip(_rows(edges), _rows(others), strict=True)
+    gain = -_phi(*total, gains)
+    for row in rows:
+        gain = _add_phi(gain, *row, gains)
     return gains.units(gain)
+
+
+def _rows(edges: Num[Array, "*edges rows_and_sum lanes"]) -> list[Num[Array, "*edges 1 lanes"]]:
+    return lax.split(edges, [1] * edges.shape[-2], axis=-2)
+
+
+# Jitted, so that what is done for every row is traced and lowered once: the persistent cache
+# of compiled programs saves compiling, but neither of these.
+@jax.jit
+def _phi(edge, other, gains):
+    return gains.phi((edge - other).squeeze(-2))
+
+
+@jax.jit
+def _add_phi(gain, edge, other, gains):
+    return gain + _phi(edge, other, gains)
 
 
 def _two_parts(edges, parts, gains, blocks):

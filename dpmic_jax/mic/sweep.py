@@ -1,7 +1,7 @@
 """Run the tile program over many pairs: on the cores of a CPU, on a GPU, on many devices."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
@@ -13,7 +13,8 @@ from jaxtyping import Int
 
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Grid, buckets
-from dpmic_jax.mic.tile import Codes, DirectCodes, Layout, score
+from dpmic_jax.mic.settings import Cut
+from dpmic_jax.mic.tile import Codes, DirectCodes, Layout, cheaper_codes, score
 
 Device = Any  # jax.Device, which static checkers do not take for a type
 
@@ -31,6 +32,23 @@ def tile_pairs(columns: Codes, pairs: int, platform: str) -> int:
         grids, _, rows = columns.edges.rows.shape
         most = min(most, max(1, TILE_BYTES // (8 * grids * rows * columns.edges.masters.shape[2])))
     return min(pairs, most)
+
+
+def score_pairs(
+    cut: Cut,
+    pairs: Int[np.ndarray, "pairs 2"],
+    gains: Gains,
+    *,
+    devices: Sequence[Device] = (),
+) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+    """Score pairs of columns of a table that has been cut, counting the cheaper way.
+
+    Runs on the first device of JAX's default backend if none are given.
+    """
+    codes = cheaper_codes(cut.masters, cut.rows)
+    devices = devices or jax.devices()[:1]
+    tile = tile_pairs(codes, len(pairs), devices[0].platform)
+    return information(codes, cut.grids, pairs, gains, devices=devices, tile=tile)
 
 
 def information(
@@ -57,9 +75,11 @@ def information(
     """
     layout = Layout(buckets(grids, len(pairs)), LANES.get(devices[0].platform, MORE_LANES))
     mesh = Mesh(np.array(devices), ("pairs",))
-    program = compiled(layout, mesh)
     columns, gains = jax.device_put((columns, gains), NamedSharding(mesh, PartitionSpec()))
     width = tile * len(devices)
+    # Compiled before the threads start, which would each trace the program for themselves.
+    spots = np.zeros(width, np.int32)
+    program = compiled(layout, mesh).lower(columns, spots, spots, gains).compile()
 
     def run(start: int) -> np.ndarray:
         wanted = pairs[start : start + width]
@@ -88,7 +108,7 @@ def _in_order(pool, run, starts, ahead):
 
 
 @lru_cache(maxsize=64)
-def compiled(layout: Layout, mesh: Mesh) -> Callable[..., jax.Array]:
+def compiled(layout: Layout, mesh: Mesh) -> jax.stages.Wrapped:
     """The tile program, jitted for some devices: the pairs of a tile are split over them."""
     program = partial(score, layout=layout)
     if mesh.size > 1:

@@ -2,9 +2,22 @@ import math
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 
-from dpmic_jax import MICe, MICr, characteristic, gmic, mas, mcn, mev, tic, tic_normalised
+from dpmic_jax import (
+    MICe,
+    MICr,
+    characteristic,
+    characteristics,
+    gmic,
+    mas,
+    mcn,
+    mev,
+    pairwise,
+    tic,
+    tic_normalised,
+)
 from dpmic_jax.mic.characteristic import Characteristic, mic
 
 
@@ -23,11 +36,11 @@ def entries(pair):
 def test_every_entry_is_the_definition(pair):
     found = characteristic(*pair, statistic=MICe(B=24, c=3))
     expected = entries(pair)
-    cells = found.cells.cells
+    cells = found.entries
     scored = dict(
         zip(
             zip(cells.x_parts.tolist(), cells.y_parts.tolist(), strict=True),
-            found.cells.values,
+            found.values,
             strict=True,
         )
     )
@@ -71,10 +84,51 @@ def test_gmic_tends_to_mic(pair):
 def test_measures_take_many_pairs_at_once(pair, rng):
     one = characteristic(*pair, statistic=MICe(B=24, c=3))
     other = characteristic(pair[0], rng.normal(size=60), statistic=MICe(B=24, c=3))
-    both = Characteristic(np.stack([one.cells.values, other.cells.values]), one.cells.cells)
+    both = Characteristic(np.stack([one.values, other.values]), one.entries)
     for measure in (mic, tic, tic_normalised, mas, mev, mcn, gmic):
-        np.testing.assert_allclose(measure(both), [measure(one.cells), measure(other.cells)])
+        np.testing.assert_allclose(measure(both), [measure(one), measure(other)])
     assert both.matrix.shape == (2, *one.matrix.shape)
+
+
+def test_matrices_of_many_pairs_are_those_of_each_pair(pair, rng):
+    columns = {"a": pair[0], "b": pair[1], "c": rng.normal(size=60)}
+    wanted = [("a", "b"), ("c", "a"), ("b", "b")]
+    many = characteristics(pd.DataFrame(columns), pairs=wanted, statistic=MICe(B=24, c=3))
+    for found, names in zip(many.values, wanted, strict=True):
+        alone = characteristic(*(columns[name] for name in names), statistic=MICe(B=24, c=3))
+        np.testing.assert_allclose(found, alone.values, atol=2e-6)
+    by_place = characteristics(
+        np.stack(list(columns.values()), axis=1),
+        pairs=[(0, 1), (2, 0), (1, 1)],
+        statistic=MICe(B=24, c=3),
+    )
+    np.testing.assert_array_equal(many.values, by_place.values)
+
+
+def test_matrices_of_more_pairs_than_a_tile_hold_what_pairwise_reads_off(rng):
+    table = rng.random((50, 10))
+    pairs = [(i, j) for i in range(10) for j in range(i)]
+    settings = {"statistic": MICr(B=12, c=2), "bounds": [(0, 1)] * 10}
+    many = characteristics(table, pairs=pairs, **settings)
+    for measure in (mic, tic, mas):
+        matrix = pairwise(table, measure=measure, **settings).matrix
+        np.testing.assert_allclose(measure(many), [matrix[pair] for pair in pairs], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "text"),
+    [
+        ([], "at least one"),
+        (["ab"], "two columns"),
+        ([(0, 1, 2)], "two columns"),
+        ([(0, "z")], "'z', which X has not"),
+        ([(0, 3)], "position from 0 to 2"),
+        ([(-1, 0)], "position from 0 to 2"),
+    ],
+)
+def test_pairs_that_are_not_there_are_refused(rng, pairs, text):
+    with pytest.raises(ValueError, match=text):
+        characteristics(rng.random((20, 3)), pairs=pairs, statistic=MICe())
 
 
 def test_mcn_refuses_a_strange_eps(pair):
