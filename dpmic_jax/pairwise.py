@@ -18,7 +18,16 @@ from dpmic_jax.mic.gains import Gains, gains_for
 from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
 from dpmic_jax.mic.sweep import Device
-from dpmic_jax.table import BoundsOf, Table, bounds_of, column, same_length, table
+from dpmic_jax.table import (
+    BoundsOf,
+    Pairs,
+    Table,
+    bounds_of,
+    one_pair,
+    positions,
+    same_length,
+    table,
+)
 
 
 def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
@@ -44,8 +53,7 @@ def characteristic(
     x: Any, y: Any, *, statistic: Statistic, bounds: BoundsOf | None = None
 ) -> PairCharacteristic:
     """The whole characteristic matrix of a pair, and the grid that attains its maximum."""
-    pair = Table(("x", "y"), (column(x, "x"), column(y, "y")))
-    same_length(pair.columns[0], pair.columns[1], "x and y")
+    pair = one_pair(x, y)
     cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
     (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
     matrix = read.characteristic(cut.grids, found)
@@ -56,7 +64,7 @@ def characteristic(
 def characteristics(
     X: Any,
     *,
-    pairs: Sequence[tuple[str | int, str | int]],
+    pairs: Pairs,
     statistic: Statistic,
     bounds: BoundsOf | None = None,
     gains: Callable[[int], Gains] = gains_for,
@@ -73,30 +81,11 @@ def characteristics(
       One matrix a pair, in the order of `pairs`, and every statistic that is read off them.
     """
     data = table(X, "X")
-    chosen = np.array([[_position(data, name) for name in _two(pair)] for pair in pairs], int)
-    if not len(chosen):
-        raise ValueError("expected pairs to name at least one (x, y), got none")
+    chosen = positions(data, pairs)
     cut = _cut(data.columns, statistic, _limits(data, statistic, bounds, "bounds"))
     tiles = _information(cut, chosen, gains, devices)
     found = [read.characteristic(cut.grids, tile) for tile in tiles]
     return Characteristic(np.concatenate([tile.values for tile in found]), found[0].entries)
-
-
-def _two(pair: Any) -> tuple[Any, Any]:
-    if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
-        raise ValueError(f"expected each of pairs to be two columns (x, y), got {pair!r}")
-    return tuple(pair)
-
-
-def _position(table: Table, name: Any) -> int:
-    if isinstance(name, str) and name in table.names:
-        return table.names.index(name)
-    if isinstance(name, int | np.integer) and 0 <= name < len(table.names):
-        return int(name)
-    raise ValueError(
-        f"pairs has the column {name!r}, which X has not; use a name of its columns, or a "
-        f"position from 0 to {len(table.names) - 1}"
-    )
 
 
 @dataclass(frozen=True)

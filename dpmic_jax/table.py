@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 
 from dpmic_jax.mic.binning import Bounds, Column
 
 FEWEST_RECORDS = 4
 
 BoundsOf = Sequence[Bounds] | Mapping[str, Bounds]
+Pairs = Sequence[tuple[str | int, str | int]] | Int[np.ndarray, "pairs 2"]
 
 
 class Table(NamedTuple):
@@ -73,12 +74,44 @@ def column(values: Any, argument: str) -> Column:
     return _checked(Table((argument,), (array,)), argument).columns[0]
 
 
+def one_pair(x: Any, y: Any) -> Table:
+    """Two checked columns of the same records."""
+    pair = Table(("x", "y"), (column(x, "x"), column(y, "y")))
+    same_length(pair.columns[0], pair.columns[1], "x and y")
+    return pair
+
+
 def same_length(one: Column, other: Column, names: str) -> None:
     """Refuse columns that do not belong to the same records."""
     if len(one) != len(other):
         raise ValueError(
             f"expected {names} to have the same number of records, got {len(one)} and {len(other)}"
         )
+
+
+def positions(table: Table, pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
+    """Where the two columns of every pair are, checked."""
+    if not len(pairs):
+        raise ValueError("expected pairs to name at least one (x, y), got none")
+    return np.array([[_position(table, name) for name in _two(pair)] for pair in pairs])
+
+
+def _two(pair: Any) -> tuple[Any, Any]:
+    if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+        raise ValueError(f"expected each of pairs to be two columns (x, y), got {pair!r}")
+    x, y = pair
+    return x, y
+
+
+def _position(table: Table, name: Any) -> int:
+    if isinstance(name, str) and name in table.names:
+        return table.names.index(name)
+    if isinstance(name, int | np.integer) and 0 <= name < len(table.names):
+        return int(name)
+    raise ValueError(
+        f"pairs has the column {name!r}, which X has not; use a name of its columns, or a "
+        f"position from 0 to {len(table.names) - 1}"
+    )
 
 
 def bounds_of(table: Table, bounds: BoundsOf | None, argument: str) -> tuple[Bounds, ...]:

@@ -11,6 +11,11 @@ MAY_IMPORT = {
     "demo": {"mic"},
     "table": {"mic"},
     "pairwise": {"mic", "table"},
+    "dp": {"dp"},
+    "sensitivity": {"mic"},
+    "defaults": {"mic"},
+    "histogram": {"mic"},
+    "mechanisms": {"mechanisms", "mic", "dp", "defaults", "histogram", "sensitivity", "table"},
     "cli": {"", "demo", "table", "pairwise"},
 }
 

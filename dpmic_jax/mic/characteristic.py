@@ -1,12 +1,14 @@
 """Characteristic matrices, and the statistics that are read off them."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Int64
 
 from dpmic_jax.mic.binning import Cuts
 from dpmic_jax.mic.gains import UNIT
@@ -85,6 +87,10 @@ class PairCharacteristic(Characteristic):
     y_cuts: Cuts
 
 
+# What is released is in units of 2^-VALUE_BITS: 26 bits of information times 30 of the weight.
+WEIGHT_BITS = 30
+VALUE_BITS = UNIT.bit_length() - 1 + WEIGHT_BITS
+
 Values = Float[np.ndarray, "*pairs"] | np.float64
 Measure = Callable[[Characteristic], Values]
 
@@ -116,6 +122,25 @@ def characteristic(
     smaller = np.minimum(entries.x_parts, entries.y_parts)
     # The truth is within [0, 1]; what is outside is rounding.
     return Characteristic(np.clip(best / np.log2(smaller), 0, 1), entries)
+
+
+@lru_cache(maxsize=1024)
+def weight(parts: int) -> int:
+    """1 / log2 k rounded down, in units of 2^-30: how integers are normalised."""
+    with localcontext(prec=50):
+        return math.floor(2**WEIGHT_BITS * Decimal(2).ln() / Decimal(parts).ln())
+
+
+def integer_mic(
+    grids: tuple[Grid, ...], information: Int[np.ndarray, "entries 2 pairs"]
+) -> Int64[np.ndarray, " pairs"]:
+    """MIC in units of 2^-56, by integers alone: what private releases start from.
+
+    Every entry of a plan has at least as many fixed rows as parts, so k is its smaller side.
+    """
+    parts = [k for grid in grids for k in range(2, grid.parts + 1)]
+    weights = np.array([weight(k) for k in parts], np.int64)[:, None, None]
+    return (information.astype(np.int64) * weights).max(axis=(0, 1))
 
 
 def mic(matrix: Characteristic) -> Values:

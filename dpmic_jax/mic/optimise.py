@@ -1,6 +1,7 @@
 """OptimizeAxis: merge master columns so that they say as much as possible about the rows."""
 
 import itertools
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -57,7 +58,7 @@ def _gain(
     return gains.units(gain)
 
 
-def _rows(edges: Num[Array, "*edges rows_and_sum lanes"]) -> list[Num[Array, "*edges 1 lanes"]]:
+def _rows(edges: Num[Array, "*edges rows_and_sum lanes"]) -> Sequence[Num[Array, "*edges 1 lanes"]]:
     return lax.split(edges, [1] * edges.shape[-2], axis=-2)
 
 

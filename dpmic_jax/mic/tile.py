@@ -143,7 +143,7 @@ def score(
 
     # A pair at a time: its counts stay in cache while its records stream past.
     grids = lax.map(read_off, (first, second))
-    return _score_grids(grids, len(first), gains, layout)
+    return score_grids(grids, gains, layout=layout)
 
 
 def _score_directly(
@@ -201,7 +201,7 @@ def score_counts(
     grids = lax.map(
         lambda pair: _read_off(pair[0], edges, pair[1], pair[2], layout), (total, first, second)
     )
-    return _score_grids(grids, len(first), gains, layout)
+    return score_grids(grids, gains, layout=layout)
 
 
 def _add(
@@ -235,12 +235,11 @@ def _read_off(
     ]
 
 
-def _score_grids(
-    grids: list[Integer[Array, "_ _ _ _ 2"]],
-    pairs: int,
-    gains: Gains,
-    layout: Layout,
+def score_grids(
+    grids: list[Integer[Array, "pairs _ _ _ 2"]], gains: Gains, *, layout: Layout
 ) -> Information:
+    """Score pairs off their counts at the edges of every grid, bucket by bucket."""
+    pairs = len(grids[0])
     by_bucket = {
         bucket: jnp.moveaxis(grid, (4, 0), (3, 4))
         for bucket, grid in zip(layout.buckets, grids, strict=True)

@@ -1,0 +1,268 @@
+"""The durable ledger of one data set: a file that cannot lose a charge.
+
+An SQLite file with a rollback journal and synchronous=EXTRA: a charge is one transaction and
+is on the disk before `charge` returns, so what is computed after it has been paid for. Rows
+are chained by SHA-256 from a root over the header, and the header's row counts them; every
+use of the file checks its structure, the whole chain and the budget again.
+
+Limits. Whoever can write the file can make up a consistent one: the chain finds damage and
+careless edits, not forgers. A restored old copy is a valid ledger that has forgotten charges.
+After a crash the file and its `-journal` belong together: never move or delete one alone. The
+file system has to honour locks and fsync, and to have hard links.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from dpmic_jax.dp.budget import Amount, Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.events import Event, ReplaceOne, canonical
+
+__all__ = ["Budget", "BudgetExceeded", "Ledger", "LedgerFile", "LedgerRefused", "Receipt"]
+
+_APPLICATION = 0x64704D49  # "dpMI"
+_SCHEMA_VERSION = 1
+_SCHEMA = (
+    ("charges", "CREATE TABLE charges (serial INTEGER PRIMARY KEY, event TEXT, hash BLOB)"),
+    (
+        "ledger",
+        "CREATE TABLE ledger (id INTEGER PRIMARY KEY, header TEXT, charges INTEGER, head BLOB)",
+    ),
+)
+_PATIENCE = 60.0  # seconds to wait for another process's charge
+
+
+class LedgerRefused(Exception):  # noqa: N818 - like BudgetExceeded
+    """The file is no ledger, or is damaged. It is never repaired or made anew."""
+
+
+class Receipt(NamedTuple):
+    """A charge that is on the disk: its ledger, its place there, and the chain up to it."""
+
+    ledger: str
+    serial: int
+    hash: str
+
+
+class Header(NamedTuple):
+    """What is settled when a ledger is made."""
+
+    identity: str  # random, tells ledgers of one name apart
+    data_set: str
+    budget: Budget
+
+    def to_json(self) -> str:
+        budget = {
+            "epsilon": self.budget.epsilon.hex(),
+            "delta": self.budget.delta.hex(),
+            "records": self.budget.relation.records,
+            "failure_share": self.budget.failure_share.hex(),
+        }
+        return canonical({"identity": self.identity, "data_set": self.data_set, "budget": budget})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Header":
+        content = json.loads(text)
+        budget = Budget(
+            epsilon=float.fromhex(content["budget"]["epsilon"]),
+            delta=float.fromhex(content["budget"]["delta"]),
+            relation=ReplaceOne(content["budget"]["records"]),
+            failure_share=float.fromhex(content["budget"]["failure_share"]),
+        )
+        return cls(content["identity"], content["data_set"], budget)
+
+    @property
+    def root(self) -> bytes:
+        return hashlib.sha256(b"dpmic_jax ledger 1\0" + self.to_json().encode("ascii")).digest()
+
+
+class Contents(NamedTuple):
+    """A file's content, checked."""
+
+    header: Header
+    ledger: Ledger
+    head: bytes
+
+
+@dataclass(frozen=True)
+class LedgerFile:
+    """A ledger on disk. It holds no connection: threads, forks and processes may share it."""
+
+    path: Path
+
+    def __post_init__(self):
+        # A later change of the working directory must not lead to another file.
+        object.__setattr__(self, "path", Path(self.path).absolute())
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], budget: Budget, *, data_set: str) -> "LedgerFile":
+        """Make a new ledger; whatever is at `path` already is left as it is and refused.
+
+        The file is filled under another name and then linked: a crash leaves no half of it.
+        """
+        path = Path(path).absolute()
+        for taken in (path, *(path.with_name(path.name + end) for end in ("-journal", "-wal"))):
+            if os.path.lexists(taken):
+                raise FileExistsError(f"{taken} is there; open it, or choose another path")
+        if not isinstance(data_set, str) or not data_set.isprintable() or not data_set:
+            raise ValueError("expected data_set to be the data set's name, of printable characters")
+        if not isinstance(budget, Budget):
+            raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
+        header = Header(secrets.token_hex(16), data_set, budget)
+        filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+        try:
+            _fill(filled, header)
+            os.link(filled, path)
+        finally:
+            filled.unlink(missing_ok=True)
+        _sync_directory(path.parent)
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "LedgerFile":
+        """A ledger that is there, after checking all of it."""
+        file = cls(Path(path))
+        file._read()
+        return file
+
+    def charge(self, event: Event) -> Receipt:
+        """Enter `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
+        with _connection(self.path) as connection:
+            # From here to COMMIT no other process can charge.
+            connection.execute("BEGIN IMMEDIATE")
+            header, ledger, head = _checked(connection, self.path)
+            serial = len(ledger.spend(event).events)
+            head = _link(head, serial, event.to_json())
+            row = (serial, event.to_json(), head)
+            connection.execute("INSERT INTO charges VALUES (?, ?, ?)", row)
+            connection.execute("UPDATE ledger SET charges = ?, head = ?", (serial, head))
+            connection.execute("COMMIT")
+        return Receipt(header.identity, serial, head.hex())
+
+    @property
+    def ledger(self) -> Ledger:
+        """The file as it is now, checked again."""
+        return self._read().ledger
+
+    @property
+    def budget(self) -> Budget:
+        return self._read().header.budget
+
+    @property
+    def data_set(self) -> str:
+        return self._read().header.data_set
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return self.ledger.events
+
+    @property
+    def spent(self) -> Amount:
+        return self.ledger.spent
+
+    @property
+    def left(self) -> Amount:
+        return self.ledger.left
+
+    def _read(self) -> Contents:
+        with _connection(self.path) as connection:
+            connection.execute("BEGIN")
+            return _checked(connection, self.path)
+
+
+def _link(head: bytes, serial: int, event: str) -> bytes:
+    return hashlib.sha256(head + serial.to_bytes(8, "big") + event.encode("ascii")).digest()
+
+
+@contextmanager
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that makes no file; closing it undoes what was not committed."""
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no ledger at {path}; make one with LedgerFile.create")
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_PATIENCE
+    )
+    try:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        yield connection
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise TimeoutError(f"{path} was in use for {_PATIENCE:g} s; nothing charged") from error
+        raise LedgerRefused(f"{path} cannot be used as a ledger: {error}") from error
+    finally:
+        connection.close()
+
+
+def _checked(connection: sqlite3.Connection, path: Path) -> Contents:
+    """What the file holds, or a refusal. Inside a transaction, so nobody writes meanwhile."""
+
+    def pragma(name: str) -> int | str:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    def require(holds: bool, what: str) -> None:
+        if not holds:
+            raise LedgerRefused(f"{path} is refused: {what}")
+
+    require(pragma("application_id") == _APPLICATION, "it is not a ledger of this library")
+    require(pragma("user_version") == _SCHEMA_VERSION, "it has another schema version")
+    require(pragma("journal_mode") == "delete", "it is not in rollback-journal mode")
+    size = int(pragma("page_count")) * int(pragma("page_size"))
+    require(path.stat().st_size == size, "it is not as long as it says")
+    require(pragma("integrity_check") == "ok", "its pages are damaged")
+    schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+    require(tuple(schema) == _SCHEMA, "its tables are not a ledger's")
+    headers = connection.execute("SELECT * FROM ledger").fetchall()
+    rows = connection.execute("SELECT * FROM charges ORDER BY serial").fetchall()
+    require(len(headers) == 1, "it has no header, or several")
+    _, text, charges, kept_head = headers[0]
+    try:
+        header = Header.from_json(text)
+        require(header.to_json() == text, "its header is damaged")
+        head, events = header.root, []
+        for place, (serial, event, kept) in enumerate(rows, start=1):
+            head = _link(head, place, event)
+            require(serial == place and head == kept, f"charge {place} is damaged")
+            events.append(Event.from_json(event))
+        require(head == kept_head and charges == len(rows), "charges are missing at the end")
+        return Contents(header, Ledger(header.budget, tuple(events)), head)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerRefused(f"{path} is refused: its content is damaged") from error
+    except BudgetExceeded as error:
+        raise LedgerRefused(f"{path} is refused: its charges exceed its budget") from error
+
+
+def _fill(path: Path, header: Header) -> None:
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        connection.execute("PRAGMA page_size = 4096")
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        for _, statement in _SCHEMA:
+            connection.execute(statement)
+        row = (1, header.to_json(), 0, header.root)
+        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _sync_directory(path: Path) -> None:
+    """Make a new name durable; only POSIX has a way, and needs it."""
+    if os.name == "posix":
+        directory = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)

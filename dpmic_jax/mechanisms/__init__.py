@@ -1,0 +1,1 @@
+"""A statistic, a sensitivity and a noise law make something that may be released."""

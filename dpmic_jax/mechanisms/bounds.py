@@ -1,0 +1,298 @@
+"""A range for a column, bought privately: two quantiles inside a wide public interval.
+
+The public interval is cut into public cells. An end of the range is the outer edge of the cell
+that holds the record of a given rank, chosen by permute-and-flip with half of epsilon.
+
+Relation: one person's records are replaced by others; n is public. Score of cell [a, b) for
+rank t: minus the number of ranks by which the cell misses it,
+-max(0, #{x < a} + 1 - t, t - #{x < b}). Exactly one cell, that of the t-th smallest record, has
+score 0. Replacing r records moves every count by at most r, and a maximum of terms moves by no
+more than they do: sensitivity r. Each end is epsilon/2-DP (`dp.selection`), the two together are
+epsilon-DP by composition, and putting the ends in order only reads what is released.
+
+Cuts are rational numbers rounded once to a float, which is then the cut; records are compared
+with them exactly, whatever their type.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int, Int32
+
+from dpmic_jax.dp.enclosures import integer
+from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.keys import AnyKey, event_key, is_secret
+from dpmic_jax.dp.selection import PermuteAndFlip
+from dpmic_jax.dp.written import positive, written
+from dpmic_jax.mic.binning import Bounds, Column
+from dpmic_jax.table import Table, bounds_of, column
+
+_MOST_CELLS = 2**20
+_MARGIN = Context(prec=30)
+
+
+@dataclass(frozen=True)
+class PrivateBounds:
+    """A private range of a column.
+
+    Attributes:
+      low: the lower end; always below `high`, and both within the public interval.
+      high: the upper end.
+      event: what it cost.
+      secret: whether the choice came from a secret key. If not, whoever guesses the seed can
+        undo it: the range is for research, not for publication.
+    """
+
+    low: float
+    high: float
+    event: Event
+    secret: bool
+
+    @property
+    def bounds(self) -> Bounds:
+        """(low, high), as the mechanisms on bounded columns take it."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class EqualCells:
+    """`count` cells of equal width.
+
+    The ends are no finer than a cell: 2^14 of them suffice where the records fill more than
+    about 1/500 of the interval.
+    """
+
+    count: int = 2**14
+
+    def __post_init__(self):
+        integer("count", self.count, 2, _MOST_CELLS)
+
+    def edges(self, within: Bounds) -> tuple[float, ...]:
+        """The edges of the cells, each once, from one end of `within` to the other."""
+        return _equal_edges(within, self.count)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OctaveCells:
+    """Cells that grow with the distance from 0, for intervals that span orders of magnitude.
+
+    Edges at 0 and at +-smallest 2^e (1 + i / steps), e = 0, 1, ..., i = 0 .. steps - 1.
+
+    Attributes:
+      smallest: magnitudes below it are not told apart.
+      steps: cells in every octave.
+    """
+
+    smallest: float
+    steps: int = 64
+
+    def __post_init__(self):
+        positive("smallest", self.smallest)
+        integer("steps", self.steps, 1, _MOST_CELLS)
+
+    def edges(self, within: Bounds) -> tuple[float, ...]:
+        """The edges of the cells, each once, from one end of `within` to the other."""
+        return _octave_edges(within, self.smallest, self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantileBounds:
+    """The range between two private quantiles: epsilon-DP.
+
+    Both ranks are moved inwards, if need be, to `margin`: nearer to the ends, noise would
+    choose a cell beyond all records, and of those there may be many. With probability
+    1 - failure each end is then within `margin` ranks of its rank, and so among the records.
+
+    Attributes:
+      epsilon: of both ends together.
+      within: a public interval that is surely wide enough; values outside count as at its ends.
+      quantiles: the shares of records below the lower and below the upper end.
+      cells: where the ends may lie.
+      failure: chance that an end is further off than `margin`.
+      relation: how many records one person may own.
+    """
+
+    epsilon: float
+    within: Bounds
+    quantiles: tuple[float, float] = (0.005, 0.995)
+    cells: EqualCells | OctaveCells = EqualCells()
+    failure: float = 0.01
+    relation: ReplaceOne = ReplaceOne()
+
+    def __post_init__(self):
+        positive("epsilon", self.epsilon)
+        object.__setattr__(self, "within", _interval(self.within))
+        object.__setattr__(self, "quantiles", _shares(self.quantiles))
+        if not 0 < self.failure < 1:
+            raise ValueError(f"expected 0 < failure < 1, got {self.failure}")
+        if not isinstance(self.cells, EqualCells | OctaveCells):
+            raise TypeError(f"expected cells as EqualCells or OctaveCells, got {self.cells!r}")
+        self.law()  # refuses an epsilon that is too small
+        self.cells.edges(self.within)
+
+    def law(self) -> PermuteAndFlip:
+        """How each of the two cells is chosen."""
+        return PermuteAndFlip(epsilon=written(self.epsilon) / 2, sensitivity=self.relation.records)
+
+    @property
+    def margin(self) -> int:
+        """Ranks that an end misses with probability failure / 2 at most: ln(cells/failure) / rate.
+
+        A cell that misses by e comes before the best one with probability 1/2, and is then
+        accepted with probability e^(-rate e); there are fewer than `cells` of them.
+        """
+        rate = self.law().rate
+        cells = len(self.cells.edges(self.within)) - 1
+        nats = _MARGIN.ln(Decimal(cells) / _MARGIN.create_decimal_from_float(self.failure))
+        return math.ceil(Fraction(nats) / rate)
+
+    def ranks(self, n: int) -> tuple[int, int]:
+        """The records sought, counted from the smallest and from the largest, both from 1."""
+        low, high = map(written, self.quantiles)
+        margin = self.margin
+        from_low, from_high = (max(int(share * n) + 1, margin) for share in (low, 1 - high))
+        if from_low + from_high > n:
+            raise ValueError(
+                f"{n} records are too few for bounds at epsilon={self.epsilon}: each end takes "
+                f"{margin} records to hide one; use a larger epsilon, fewer cells or public bounds"
+            )
+        return from_low, from_high
+
+    def event(self, n: int, *, label: str = "") -> Event:
+        """What it costs, before any data is seen.
+
+        Args:
+          n: number of records; public.
+          label: what tells this column from others that share the key and the settings: with
+            the same key and event the noise is the same.
+        """
+        return Event(
+            mechanism="private_bounds",
+            guarantee=PureDP(self.epsilon),
+            relation=self.relation,
+            n=n,
+            sensitivity=Fraction(self.relation.records),
+            settings=(
+                ("cells", repr(self.cells)),
+                ("quantiles", repr(self.quantiles)),
+                ("ranks", repr(self.ranks(n))),
+                ("within", repr(self.within)),
+            ),
+            label=label,
+        )
+
+    def release(self, x: Any, *, key: AnyKey, label: str = "") -> PrivateBounds:
+        """Buy the range of a column of numbers; charge `event(n)` to a ledger first."""
+        secret = is_secret(key)  # refuses what is no key, before any work
+        values = column(x, "x")
+        event = self.event(len(values), label=label)
+        keys = jax.random.split(event_key(key, event))
+        scores = (jnp.asarray(score) for score in self.scores(values))
+        low, high = (
+            int(self.law().select(score, key=one)) for score, one in zip(scores, keys, strict=True)
+        )
+        return PrivateBounds(*self._range(low, high), event, secret)
+
+    def pmf(self, x: Any) -> dict[Bounds, Fraction]:
+        """The exact probability of every range that `release` may give; for a few dozen cells."""
+        lows, highs = (self.law().pmf(score.tolist()) for score in self.scores(column(x, "x")))
+        law: dict[Bounds, Fraction] = {}
+        for low, p in enumerate(lows):
+            for high, q in enumerate(highs):
+                ends = self._range(low, high)
+                law[ends] = law.get(ends, Fraction(0)) + p * q
+        return law
+
+    def scores(self, values: Column) -> tuple[Int32[np.ndarray, " cells"], ...]:
+        """Of every cell, for the lower end and for the upper one."""
+        below = counts_below(values, self.cells.edges(self.within))
+        n = len(values)
+        from_low, from_high = self.ranks(n)
+        return tuple(_misses(below, rank) for rank in (from_low, n + 1 - from_high))
+
+    def _range(self, low: int, high: int) -> Bounds:
+        """From the outer edge of one cell to that of the other, whichever is lower."""
+        edges = self.cells.edges(self.within)
+        return edges[min(low, high)], edges[max(low, high) + 1]
+
+
+def private_bounds(
+    x: Any, *, epsilon: float, within: Bounds, key: AnyKey, label: str = ""
+) -> PrivateBounds:
+    """Buy a range for a column: two private quantiles inside a wide public interval.
+
+    `QuantileBounds(epsilon=epsilon, within=within).release(x, key=key, label=label)`: see there
+    for what it costs, and to choose quantiles and cells.
+    """
+    return QuantileBounds(epsilon=epsilon, within=within).release(x, key=key, label=label)
+
+
+def counts_below(values: Column, edges: Sequence[float]) -> Int[np.ndarray, " edges"]:
+    """#{x < edge} for every edge, with 0 at the first and n at the last one."""
+    if values.dtype.kind == "f":
+        inner, values = np.array(edges[1:-1]), values.astype(np.float64)
+    else:
+        # An integer is at or above a cut iff it is at or above the cut rounded up.
+        limits = np.iinfo(values.dtype)
+        up = (math.ceil(edge) for edge in edges[1:-1])
+        inner = np.array([max(cut, limits.min) for cut in up if cut <= limits.max], values.dtype)
+    cell = np.searchsorted(inner, values, side="right")
+    return np.concatenate(([0], np.cumsum(np.bincount(cell, minlength=len(edges) - 1))))
+
+
+def _misses(below: Int[np.ndarray, " edges"], rank: int) -> Int32[np.ndarray, " cells"]:
+    """Minus the number of ranks by which each cell misses the record of a rank."""
+    misses = np.maximum(np.maximum(below[:-1] + 1 - rank, rank - below[1:]), 0)
+    return -np.minimum(misses, np.iinfo(np.int32).max).astype(np.int32)
+
+
+@lru_cache(maxsize=64)
+def _equal_edges(within: Bounds, count: int) -> tuple[float, ...]:
+    (low, below), (high, above) = (end.as_integer_ratio() for end in within)
+    low, high = low * above, high * below
+    # A quotient of two integers is rounded once.
+    parts = ((low * (count - i) + high * i, count * below * above) for i in range(count + 1))
+    return _distinct([numerator / denominator for numerator, denominator in parts])
+
+
+@lru_cache(maxsize=64)
+def _octave_edges(within: Bounds, smallest: float, steps: int) -> tuple[float, ...]:
+    furthest, octave = max(map(abs, within)), Fraction(smallest)
+    if octave >= furthest:
+        raise ValueError(f"expected smallest below {furthest}, the far end of within")
+    found = [0.0]
+    while octave < furthest:
+        if len(found) > _MOST_CELLS // 2:
+            raise ValueError("expected 2^20 cells at most; use fewer steps or a larger smallest")
+        octaves = (octave * (steps + i) / steps for i in range(steps))
+        found += [float(cut) for cut in octaves if cut < furthest]
+        octave *= 2
+    inside = [cut for size in found for cut in (-size, size) if within[0] < cut < within[1]]
+    return _distinct([*within, *inside])
+
+
+def _distinct(edges: list[float]) -> tuple[float, ...]:
+    return tuple(sorted({edge + 0.0 for edge in edges}))  # -0.0 is 0.0
+
+
+def _interval(within: Bounds) -> Bounds:
+    ((low, high),) = bounds_of(Table(("x",), ()), [within], "within")
+    low, high = float(low) + 0.0, float(high) + 0.0
+    if low == high:
+        raise ValueError(f"expected the ends of within to be two floats, got {within!r}")
+    return low, high
+
+
+def _shares(quantiles: tuple[float, float]) -> tuple[float, float]:
+    low, high = quantiles
+    if not 0 <= low < high <= 1:
+        raise ValueError(f"expected quantiles (low, high), 0 <= low < high <= 1, got {quantiles}")
+    return float(low), float(high)

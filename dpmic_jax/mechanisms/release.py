@@ -1,0 +1,81 @@
+"""What a mechanism gives back, and noise for many pairs from one key."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray
+
+from dpmic_jax.dp.events import Event
+from dpmic_jax.dp.keys import SecretKey, pair_key
+from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.mic.grids import cells
+from dpmic_jax.mic.settings import Statistic
+
+Key = SecretKey | PRNGKeyArray
+
+
+@dataclass(frozen=True)
+class PrivateValue:
+    """Private values of one pair of columns, or of many.
+
+    Attributes:
+      value: in [0, 1]: a number, or an array with one a pair.
+      event: what it cost.
+      secret: whether the noise came from a secret key. If not, whoever guesses the seed can
+        take the noise off again: the release is for research, not for publication.
+    """
+
+    value: float | Float[np.ndarray, " pairs"]
+    event: Event
+    secret: bool
+
+
+@dataclass(frozen=True)
+class Release(PrivateValue):
+    """Private values with noise of a known law on them.
+
+    Attributes:
+      scale: of the noise before clipping, in the units of `value`: b of Laplace noise, whose
+        standard deviation is sqrt(2) b, or the standard deviation of Gaussian noise.
+      lattice: the points that `value` can have.
+    """
+
+    scale: float
+    lattice: Lattice
+
+
+class Law(Protocol):
+    """Noise on points of a lattice."""
+
+    def release(
+        self, values: Int32[Array, "*shape"], /, *, key: PRNGKeyArray
+    ) -> Int32[Array, "*shape"]: ...
+
+
+def described(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
+    """A statistic's public settings, as an event keeps them."""
+    rules = {"master": statistic.master, "sizes": statistic.sizes}
+    named = {name: getattr(rule, "__name__", repr(rule)) for name, rule in rules.items()}
+    numbers = {"B": str(cells(statistic.B, n)), "c": str(statistic.c)}
+    return tuple(sorted({**numbers, **named}.items()))
+
+
+_pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))
+
+
+def add_noise(
+    law: Law,
+    points: Int[np.ndarray, "pairs *shape"],
+    pairs: Int[np.ndarray, "pairs 2"],
+    key: PRNGKeyArray,
+) -> Int[np.ndarray, "pairs *shape"]:
+    """Noise for every pair (i, j) from `key` folded with i, then j.
+
+    So the noise of a pair does not depend on which other pairs are released with it.
+    """
+    keys = _pair_keys(key, *jnp.asarray(pairs.T, jnp.uint32))
+    noisy = jax.vmap(lambda key, point: law.release(point, key=key))
+    return np.asarray(noisy(keys, jnp.asarray(points, jnp.int32)))

@@ -1,0 +1,390 @@
+import math
+import os
+import shutil
+import sqlite3
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmic_jax.dp import ledger as ledger_module
+from dpmic_jax.dp.composition import delta_at
+from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.ledger import Budget, BudgetExceeded, Ledger, LedgerFile, LedgerRefused
+
+
+def event(guarantee=PureDP(0.1), **changes):  # noqa: B008 - frozen
+    plain = Event(
+        mechanism="MICr-Lap",
+        guarantee=guarantee,
+        relation=ReplaceOne(),
+        n=337,
+        sensitivity=Fraction(29, 1000),
+    )
+    return replace(plain, **changes)
+
+
+# Budgets and the ledger in memory
+
+
+def test_ledger_refuses_what_it_cannot_pay():
+    ledger = Ledger(Budget(1.0)).spend(event(PureDP(0.75)))
+    with pytest.raises(BudgetExceeded, match=r"0.5 asked, 0.75 spent, 0.25 of 1 is left"):
+        ledger.spend(event(PureDP(0.5)))
+    assert ledger.spend(event(PureDP(0.25))).left.epsilon == 0.0
+
+
+def test_ten_tenths_are_one_and_no_more():
+    ledger = Ledger(Budget(1.0))
+    for _ in range(10):
+        ledger = ledger.spend(event(PureDP(0.1)))
+    assert ledger.spent.epsilon == 1.0
+    assert ledger.left.epsilon == 0.0
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(event(PureDP(5e-324)))
+    with pytest.raises(BudgetExceeded):
+        Ledger(Budget(1.0)).spend(event(PureDP(0.1), count=11))
+
+
+def test_spending_leaves_the_old_ledger_as_it_was():
+    before = Ledger(Budget(1.0))
+    before.spend(event())
+    assert before.events == ()
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, -math.inf])
+def test_no_budget_without_end_or_beginning(bad):
+    with pytest.raises(ValueError, match="epsilon"):
+        Budget(bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, math.nan, math.inf])
+def test_a_budgets_delta_and_share_are_chances(bad):
+    with pytest.raises(ValueError, match="delta"):
+        Budget(1.0, bad)
+    if bad != 1:
+        with pytest.raises(ValueError, match="failure_share"):
+            Budget(1.0, 1e-6, failure_share=bad)
+
+
+def test_a_pure_budget_takes_pure_events_only():
+    for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15)):
+        with pytest.raises(BudgetExceeded, match="delta = 0"):
+            Ledger(Budget(1.0)).spend(event(guarantee))
+
+
+def test_a_budget_protects_as_many_records_as_it_says():
+    ledger = Ledger(Budget(1.0, relation=ReplaceOne(3)))
+    with pytest.raises(ValueError, match="3 records"):
+        ledger.spend(event(relation=ReplaceOne(2)))
+    ledger.spend(event(relation=ReplaceOne(3))).spend(event(relation=ReplaceOne(4)))
+
+
+guarantees = st.one_of(
+    st.builds(PureDP, st.floats(1e-3, 0.5)),
+    st.builds(ApproximateDP, st.floats(1e-3, 0.5), st.floats(1e-12, 1e-8)),
+    st.builds(ZCDP, st.floats(1e-5, 1e-2), st.floats(0, 1e-12)),
+)
+
+
+@given(st.lists(guarantees, max_size=12), st.sampled_from([0.0, 1e-6, 1e-3]))
+def test_what_was_admitted_keeps_the_promise(found, delta):
+    budget = Budget(1.0, delta)
+    ledger = Ledger(budget)
+    for guarantee in found:
+        try:
+            ledger = ledger.spend(event(guarantee))
+        except BudgetExceeded:
+            continue
+    assert delta_at(ledger.events, budget.epsilon) <= budget.delta
+    assert ledger.spent.epsilon <= budget.epsilon * (1 + 1e-12)
+
+
+@given(st.lists(guarantees, max_size=6), st.sampled_from([0.0, 1e-6]))
+def test_what_is_left_can_be_spent_and_half_as_much_again_cannot(found, delta):
+    ledger = Ledger(Budget(1.0, delta))
+    for guarantee in found:
+        if ledger.budget.admits((*ledger.events, event(guarantee))):
+            ledger = ledger.spend(event(guarantee))
+    left = ledger.left
+    for kind, amount in ((PureDP, left.epsilon), (ZCDP, left.rho)):
+        if amount:
+            ledger.spend(event(kind(amount)))
+            with pytest.raises(BudgetExceeded):
+                ledger.spend(event(kind(1.5 * amount)))
+
+
+def test_many_small_pure_events_are_cheaper_by_zcdp_than_by_their_sum():
+    ledger = Ledger(Budget(1.0, 1e-6)).spend(event(PureDP(0.01), count=400))
+    assert ledger.spent.epsilon < 1 < ledger.events[0].epsilon
+
+
+def test_the_share_for_failures_is_kept_apart():
+    one = event(ApproximateDP(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded, match=r"delta=1e-07 asked, 0 spent, 1.5625e-08 of"):
+        Ledger(Budget(1.0, 1e-6)).spend(one)
+    whole = Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(replace(one, count=10))
+    assert (whole.spent.delta, whole.left.delta, whole.left.rho) == (1e-6, 0.0, 0.0)
+
+
+def test_a_ledger_is_no_place_for_other_things():
+    with pytest.raises(TypeError, match="Event"):
+        Ledger(Budget(1.0)).spend(0.1)
+    with pytest.raises(TypeError, match="budget"):
+        Ledger(1.0)
+    with pytest.raises(BudgetExceeded):
+        Ledger(Budget(1.0), (event(PureDP(2.0)),))
+
+
+# The file
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "a table?.ledger"
+
+
+@pytest.fixture
+def filled(path):
+    """A ledger of eleven charges on several pages."""
+    file = LedgerFile.create(path, Budget(10.0, 1e-6), data_set="baseball")
+    for i in range(10):
+        file.charge(event(PureDP(0.01 * (i + 1)), label=f"{i}" * 100 * (i % 3 + 1)))
+    file.charge(event(ZCDP(0.001, 1e-15)))
+    return file
+
+
+def sql(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_file_is_a_ledger_that_stays(filled):
+    again = LedgerFile.open(filled.path)
+    assert again.data_set == "baseball"
+    assert again.budget == Budget(10.0, 1e-6)
+    in_memory = Ledger(again.budget)
+    for each in again.events:
+        in_memory = in_memory.spend(each)
+    assert again.ledger == in_memory
+    assert (again.spent, again.left) == (in_memory.spent, in_memory.left)
+
+
+def test_receipts_are_numbered_and_chained(path):
+    file = LedgerFile.create(path, Budget(1.0), data_set="x")
+    receipts = [file.charge(event()) for _ in range(3)]
+    assert [receipt.serial for receipt in receipts] == [1, 2, 3]
+    assert len({receipt.hash for receipt in receipts}) == 3
+    assert len({receipt.ledger for receipt in receipts}) == 1
+    other = LedgerFile.create(path.with_name("other"), Budget(1.0), data_set="x")
+    assert other.charge(event()).hash != receipts[0].hash
+
+
+def test_a_refused_charge_leaves_the_file_as_it_was(path):
+    file = LedgerFile.create(path, Budget(1.0), data_set="x")
+    file.charge(event(PureDP(0.75)))
+    before = path.read_bytes()
+    with pytest.raises(BudgetExceeded, match=r"0.25 of 1 is left"):
+        file.charge(event(PureDP(0.5)))
+    assert path.read_bytes() == before
+    assert os.listdir(path.parent) == [path.name]
+    file.charge(event(PureDP(0.25)))
+
+
+@pytest.mark.parametrize("taken", ["", "-journal", "-wal"])
+def test_create_never_replaces_what_is_there(path, taken):
+    there = path.with_name(path.name + taken)
+    there.write_bytes(b"something")
+    with pytest.raises(FileExistsError):
+        LedgerFile.create(path, Budget(1.0), data_set="x")
+    assert there.read_bytes() == b"something"
+    assert os.listdir(path.parent) == [there.name]
+
+
+def test_create_that_loses_a_race_leaves_the_winner(path, monkeypatch):
+    fill = ledger_module._fill
+
+    def slow(new, header):
+        fill(new, header)
+        path.write_bytes(b"the winner's")
+
+    monkeypatch.setattr(ledger_module, "_fill", slow)
+    with pytest.raises(FileExistsError):
+        LedgerFile.create(path, Budget(1.0), data_set="x")
+    assert path.read_bytes() == b"the winner's"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_missing_file_is_not_made(path):
+    for use in (LedgerFile.open, lambda where: LedgerFile(where).charge(event())):
+        with pytest.raises(FileNotFoundError, match="create"):
+            use(path)
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize("data_set", ["", "a\nb", "\ud800", 3])
+def test_a_data_set_has_a_name(path, data_set):
+    with pytest.raises(ValueError, match="data_set"):
+        LedgerFile.create(path, Budget(1.0), data_set=data_set)
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"text\n" * 1000, bytes(8192), os.urandom(8192)])
+def test_what_is_no_ledger_is_refused_and_left_alone(path, content):
+    path.write_bytes(content)
+    for use in (LedgerFile.open, lambda where: LedgerFile(where).charge(event())):
+        with pytest.raises(LedgerRefused, match="ledger"):
+            use(path)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_foreign_database_is_refused_and_left_alone(path, mode):
+    sql(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE charges (serial, event, hash)")
+    before = path.read_bytes()
+    with pytest.raises(LedgerRefused, match="not a ledger"):
+        LedgerFile.open(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("statements", "reason"),
+    [
+        (["DELETE FROM charges WHERE serial = 11"], "missing at the end"),
+        (["DELETE FROM charges WHERE serial > 5"], "missing at the end"),
+        (["DELETE FROM charges"], "missing at the end"),
+        (["DELETE FROM charges WHERE serial = 4"], "charge 4 is damaged"),
+        (["UPDATE charges SET serial = 20 WHERE serial = 11"], "charge 11 is damaged"),
+        (["UPDATE charges SET event = replace(event, '337', '338')"], "charge 1 is damaged"),
+        (["UPDATE charges SET event = CAST(event AS BLOB) WHERE serial = 3"], "damaged"),
+        (["UPDATE charges SET hash = zeroblob(32) WHERE serial = 3"], "charge 3 is damaged"),
+        (["DELETE FROM charges WHERE serial = 11", "UPDATE ledger SET charges = 10"], "missing"),
+        (["UPDATE ledger SET charges = 12"], "missing at the end"),
+        (["UPDATE ledger SET head = zeroblob(32)"], "missing at the end"),
+        (["UPDATE ledger SET header = replace(header, 'baseball', 'football')"], "damaged"),
+        (["UPDATE ledger SET header = replace(header, 'p+3', 'p+4')"], "damaged"),
+        (["UPDATE ledger SET header = '{}'"], "damaged"),
+        (["DELETE FROM ledger"], "header"),
+        (["INSERT INTO ledger SELECT 2, header, charges, head FROM ledger"], "header"),
+        (["DROP TABLE charges"], "tables"),
+        (["CREATE TABLE more (x)"], "tables"),
+        (["CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM charges; END"], "tables"),
+        (["PRAGMA user_version = 2"], "schema version"),
+        (["PRAGMA application_id = 0"], "not a ledger"),
+        (["PRAGMA journal_mode = wal"], "rollback-journal"),
+    ],
+)
+def test_edits_are_refused_with_their_reason(filled, statements, reason):
+    sql(filled.path, *statements)
+    for use in (LedgerFile.open, lambda path: LedgerFile(path).charge(event())):
+        with pytest.raises(LedgerRefused, match=reason):
+            use(filled.path)
+
+
+def test_charges_beyond_the_budget_are_refused_however_they_got_there(path, monkeypatch):
+    file = LedgerFile.create(path, Budget(1.0), data_set="x")
+    monkeypatch.setattr(Budget, "admits", lambda *_: True)
+    file.charge(event(PureDP(1.5)))
+    monkeypatch.undo()
+    with pytest.raises(LedgerRefused, match="exceed its budget"):
+        LedgerFile.open(path)
+
+
+def test_a_ledger_in_use_says_so(path, monkeypatch):
+    monkeypatch.setattr(ledger_module, "_PATIENCE", 0.05)
+    file = LedgerFile.create(path, Budget(1.0), data_set="x")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TimeoutError, match="in use"):
+        file.charge(event())
+    other.execute("ROLLBACK")
+    other.close()
+    assert file.charge(event()).serial == 1
+
+
+def test_a_restored_old_copy_is_the_stated_limit(filled):
+    """A consistent file that has forgotten a charge cannot be told from one that never had it."""
+    copy = filled.path.with_name("copy")
+    shutil.copy(filled.path, copy)
+    filled.charge(event())
+    assert len(LedgerFile.open(copy).events) == len(filled.events) - 1
+
+
+def test_truncated_files_are_refused(filled, rng):
+    content = filled.path.read_bytes()
+    lengths = {*range(0, len(content), 512), *rng.integers(0, len(content), 40).tolist()}
+    lengths |= {0, 1, 99, 100, 4095, 4096, 4097, len(content) - 1}
+    for length in sorted(lengths):
+        filled.path.write_bytes(content[:length])
+        with pytest.raises(LedgerRefused):
+            LedgerFile.open(filled.path)
+        assert filled.path.read_bytes() == content[:length]
+    filled.path.write_bytes(content + bytes(4096))
+    with pytest.raises(LedgerRefused, match="as long as it says"):
+        LedgerFile.open(filled.path)
+
+
+def flip(filled, bits):
+    """Flip one bit after the other: count refusals, and show that the rest does no harm."""
+    content, ledger = filled.path.read_bytes(), filled.ledger
+    refused = harmless = 0
+    for bit in bits:
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
+        filled.path.write_bytes(damaged)
+        try:
+            assert LedgerFile.open(filled.path).ledger == ledger
+        except LedgerRefused:
+            refused += 1
+            continue
+        harmless += 1
+        # What reads the same may still not be written to; but it loses no charge.
+        try:
+            filled.charge(event())
+        except LedgerRefused:
+            filled.path.write_bytes(damaged)
+            assert filled.ledger == ledger
+        else:
+            assert filled.ledger == ledger.spend(event())
+    return refused, harmless
+
+
+def _used_bytes(path: Path):
+    """The event texts, by their places in the file."""
+    content = path.read_bytes()
+    for each in LedgerFile.open(path).events:
+        text = each.to_json().encode()
+        start = content.index(text)
+        yield from range(start, start + len(text))
+
+
+def test_flipped_bits_in_charges_are_refused(filled, rng):
+    used = np.array(sorted(_used_bytes(filled.path)))
+    bits = 8 * rng.choice(used, 150, replace=False) + rng.integers(0, 8, 150)
+    assert flip(filled, bits.tolist()) == (150, 0)
+
+
+def test_flipped_bits_anywhere_are_refused_or_harmless(filled, rng):
+    size = filled.path.stat().st_size
+    assert size >= 4 * 4096
+    header = rng.choice(8 * 100, 150, replace=False)
+    pages = [8 * page + rng.integers(0, 8 * 4096, 60) for page in range(0, size, 4096)]
+    # Where each page's own header and list of cells are.
+    fronts = [8 * page + rng.integers(0, 8 * 40, 20) for page in range(4096, size, 4096)]
+    refused, harmless = flip(filled, np.concatenate([header, *pages, *fronts]).tolist())
+    assert refused > 150
+    assert harmless > 50
+
+
+@pytest.mark.slow
+def test_every_single_flipped_byte_pattern_is_refused_or_harmless(filled, rng):
+    """One random bit of every byte of the file."""
+    places = np.arange(filled.path.stat().st_size)
+    flip(filled, (8 * places + rng.integers(0, 8, len(places))).tolist())

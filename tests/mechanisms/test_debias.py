@@ -1,0 +1,61 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.mechanisms.debias import BetaPrior, debias
+from dpmic_jax.mechanisms.release import Release
+
+UNIFORM = BetaPrior(a=1, b=1)
+PURE = PureDP(1.0)
+
+
+def released(value, scale, guarantee=PURE):
+    event = Event(
+        mechanism="test", guarantee=guarantee, relation=ReplaceOne(), n=9, sensitivity=scale
+    )
+    return Release(np.asarray(value), event, False, float(scale), Lattice(bits=10, sensitivity=16))
+
+
+def scale(tenths):
+    return Fraction(tenths, 10)
+
+
+@pytest.mark.parametrize(("guarantee", "noise"), [(PURE, stats.laplace), (ZCDP(0.1), stats.norm)])
+def test_is_the_mean_of_values_that_gave_such_a_release(rng, guarantee, noise):
+    """By simulation from the definition: draw values, add noise, clip, look at who lands near."""
+    prior, b = BetaPrior(a=0.8, b=2.0), 0.2
+    values = rng.beta(prior.a, prior.b, 4_000_000)
+    out = np.clip(values + noise.rvs(scale=b, size=len(values), random_state=rng), 0, 1)
+    for r in (0.0, 0.25, 0.6, 1.0):
+        near = np.abs(out - r) < 0.005 if 0 < r < 1 else out == r
+        mean, error = values[near].mean(), values[near].std() / np.sqrt(near.sum())
+        assert debias(released(r, scale(2), guarantee), prior) == pytest.approx(
+            mean, abs=5 * error + 0.003
+        )
+
+
+def test_without_noise_it_is_the_value():
+    value = np.array([0.1, 0.5004, 0.93])
+    found = debias(released(value, scale(0) + scale(1) / 10**4), UNIFORM)
+    np.testing.assert_allclose(found, value, atol=2e-3)
+
+
+def test_with_endless_noise_it_is_the_prior_mean():
+    found = debias(released([0.0, 0.4, 1.0], scale(10**6)), BetaPrior(a=1, b=3))
+    np.testing.assert_allclose(found, 0.25, atol=1e-3)
+
+
+def test_squared_error_falls_if_the_prior_is_right(rng):
+    values = rng.beta(0.85, 0.98, 20_000)
+    out = np.clip(values + rng.laplace(scale=0.3, size=len(values)), 0, 1)
+    means = debias(released(out, scale(3)), BetaPrior(a=0.85, b=0.98))
+    assert np.mean((means - values) ** 2) < 0.8 * np.mean((out - values) ** 2)
+
+
+def test_a_strange_prior_is_refused():
+    with pytest.raises(ValueError, match="a > 0"):
+        BetaPrior(a=0, b=1)
