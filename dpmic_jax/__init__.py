@@ -1,5 +1,18 @@
-"""Maximal information coefficients of many column pairs at once, in JAX."""
+"""Maximal information coefficients of many column pairs at once, in JAX, and private ones."""
 
+from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.events import Event, ReplaceOne
+from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
+from dpmic_jax.dp.ledger import LedgerFile
+from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap
+from dpmic_jax.mechanisms.bounds import private_bounds
+from dpmic_jax.mechanisms.debias import debias
+from dpmic_jax.mechanisms.histogram import MICrHistogram
+from dpmic_jax.mechanisms.published import (
+    PublishedMICeLap,
+    PublishedMICrGeom,
+    PublishedMICrLap,
+)
 from dpmic_jax.mic.binning import grouped, random
 from dpmic_jax.mic.characteristic import (
     Characteristic,
@@ -26,19 +39,34 @@ from dpmic_jax.pairwise import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "Budget",
+    "BudgetExceeded",
     "Characteristic",
+    "Event",
+    "Ledger",
+    "LedgerFile",
     "MICe",
+    "MICeLap",
     "MICr",
+    "MICrGauss",
+    "MICrHistogram",
+    "MICrLap",
     "PairCharacteristic",
     "Pairwise",
+    "PublishedMICeLap",
+    "PublishedMICrGeom",
+    "PublishedMICrLap",
+    "ReplaceOne",
     "all_sizes",
     "characteristic",
     "characteristics",
+    "debias",
     "definition",
     "exact_gains",
     "fast_gains",
     "gmic",
     "grouped",
+    "is_secret",
     "ladder",
     "mas",
     "mcn",
@@ -47,8 +75,11 @@ __all__ = [
     "micr",
     "pairwise",
     "power",
+    "private_bounds",
     "random",
     "reshef",
+    "secret_key",
+    "seeded_key",
     "tic",
     "tic_normalised",
 ]

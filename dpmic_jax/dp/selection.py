@@ -201,8 +201,8 @@ def _furthest(rate: Fraction) -> int:
 
 @lru_cache(maxsize=256)
 def _certificate(rate: Fraction, sensitivity: int) -> SelectionCertificate:
-    tables, reach, furthest = geometric.digits(rate), geometric.ideal(rate).reach, _furthest(rate)
-    terms = tables.without_bit().terms()
+    tables, furthest = geometric.digits(rate).without_bit(), _furthest(rate)
+    terms, reach = tables.terms(), geometric.ideal(rate).reach
     beyond = tail(terms, reach) / (growth(rate) * tail(terms, furthest))
     kappa = Fraction(geometric.distortion(tables, rate)) * (1 + beyond)
     # ln kappa <= kappa - 1, and ln((1 + x) / (1 - x)) <= 3 x for the priorities.

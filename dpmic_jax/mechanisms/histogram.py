@@ -1,0 +1,159 @@
+"""MICrHistogram: one histogram of a pair, noised once; everything else is post-processing.
+
+Relation: one person's records are replaced by others; n and the bounds of the columns are public.
+A replaced record leaves one cell of the histogram and enters another, so two counts move by one.
+Each count is released by itself with noise that is epsilon/2-DP for a move by one (`dp.clipped`),
+with noise of its own. So a record costs epsilon/2 twice, and r records, one after the other, cost
+r epsilon: noise for epsilon / r keeps epsilon for a person who owns r.
+
+What follows sees the noisy counts only, so it is free: a picture of the joint distribution, the
+characteristic matrix and every statistic that is read off it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dpmic_jax import histogram
+from dpmic_jax.dp.clipped import TruncatedGeometric
+from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.keys import event_key, is_secret
+from dpmic_jax.dp.written import positive, written
+from dpmic_jax.histogram import Design
+from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise
+from dpmic_jax.mic.binning import Bounds, by_range
+from dpmic_jax.mic.characteristic import Characteristic
+from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, one_pair, positions, table
+
+# Counts are clipped to this many scales of the noise beyond 0 and n: hardly ever.
+_ROOM = 30
+_TOGETHER = 256  # pairs estimated at a time
+
+
+@dataclass(frozen=True)
+class HistogramRelease(PrivateValue):
+    """A private histogram of one pair or many, and what it tells. `value` estimates MIC.
+
+    Attributes:
+      counts: noisy records in each cell, x first; some are negative.
+      mass: estimated probabilities of the cells, a picture of the joint distribution.
+      matrix: the estimated characteristic matrix, off which all other statistics are read.
+    """
+
+    counts: Int[np.ndarray, "*pairs side side"]
+    mass: Float[np.ndarray, "*pairs side side"]
+    matrix: Characteristic
+
+
+@dataclass(frozen=True, kw_only=True)
+class MICrHistogram:
+    """Release a noisy histogram of a pair, and MIC and its kin off it: epsilon-DP for each pair.
+
+    Attributes:
+      epsilon: of the release of one pair.
+      design: the histogram's `Design`, or a rule that gives it for (n=, epsilon=).
+      relation: how many records one person may own.
+    """
+
+    epsilon: float
+    design: Design | Callable[..., Design] = histogram.design
+    relation: ReplaceOne = ReplaceOne()
+
+    def __post_init__(self):
+        positive("epsilon", self.epsilon)
+
+    def settings(self, n: int) -> Design:
+        """The histogram for n records."""
+        rule = self.design
+        return rule if isinstance(rule, Design) else rule(n=n, epsilon=float(self._a_record))
+
+    @property
+    def _a_record(self) -> Fraction:
+        return written(self.epsilon) / self.relation.records
+
+    def room(self, n: int) -> int:
+        """How far beyond 0 and n a noisy count may lie."""
+        return min(round(_ROOM * 2 / self._a_record) + 1, 2**28)
+
+    def law(self, n: int) -> TruncatedGeometric:
+        """Of one count, moved up by `room` so that it stays above 0."""
+        return TruncatedGeometric(epsilon=self._a_record / 2, n=n + 2 * self.room(n))
+
+    def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
+        """What the release of `count` pairs costs; see `MICrLap.event`."""
+        return Event(
+            mechanism=type(self).__name__,
+            guarantee=PureDP(self.epsilon),
+            relation=self.relation,
+            n=n,
+            sensitivity=Fraction(2 * self.relation.records),
+            count=count,
+            settings=(("side", str(self.settings(n).side)),),
+            label=label,
+        )
+
+    def release(
+        self, x: Any, y: Any, *, bounds: Sequence[Bounds], key: Key, label: str = ""
+    ) -> HistogramRelease:
+        """Release one pair; see `MICrLap.release`."""
+        found = self._release(one_pair(x, y), np.array([[0, 1]]), bounds, key, label)
+        matrix = Characteristic(found.matrix.values[0], found.matrix.entries)
+        return replace(
+            found,
+            value=np.asarray(found.value).item(),
+            counts=found.counts[0],
+            mass=found.mass[0],
+            matrix=matrix,
+        )
+
+    def release_batch(
+        self, X: Any, *, pairs: Pairs, bounds: BoundsOf, key: Key, label: str = ""
+    ) -> HistogramRelease:
+        """Release many pairs of columns of a table, each at the full cost of one."""
+        data = table(X, "X")
+        return self._release(data, positions(data, pairs), bounds, key, label)
+
+    def _release(
+        self,
+        data: Table,
+        pairs: Int[np.ndarray, "pairs 2"],
+        bounds: BoundsOf,
+        key: Key,
+        label: str,
+    ) -> HistogramRelease:
+        secret = is_secret(key)
+        limits, n = bounds_of(data, bounds, "bounds"), len(data.columns[0])
+        event, design = self.event(n, count=len(pairs), label=label), self.settings(n)
+        exact = cell_counts(data, limits, pairs, design.side)
+        # By the event of one pair: its noise is the same in a batch of any size.
+        noise = event_key(key, self.event(n, label=label))
+        counts = add_noise(self.law(n), exact + self.room(n), pairs, noise) - self.room(n)
+        variance = histogram.laplace_variance(float(self._a_record))
+        found = [
+            histogram.estimate(part, n=n, variance=variance, design=design)
+            for part in np.split(counts, range(_TOGETHER, len(counts), _TOGETHER))
+        ]
+        matrix = Characteristic(
+            np.concatenate([part.matrix.values for part in found]), found[0].matrix.entries
+        )
+        return HistogramRelease(
+            np.concatenate([part.mic for part in found]),
+            event,
+            secret,
+            counts,
+            np.concatenate([part.mass for part in found]),
+            matrix,
+        )
+
+
+def cell_counts(
+    data: Table, limits: Sequence[Bounds], pairs: Int[np.ndarray, "pairs 2"], side: int
+) -> Int[np.ndarray, "pairs side side"]:
+    """Records in each cell of a side x side grid on the bounds: exact, so not private."""
+    bins = by_range(data.columns, limits, [side]).fine.astype(np.int64)
+    found = [np.bincount(bins[i] * side + bins[j], minlength=side**2) for i, j in pairs]
+    return np.stack(found).reshape(-1, side, side)
