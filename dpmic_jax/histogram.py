@@ -242,13 +242,15 @@ def split_information(tables: Tables, noise: Float[np.ndarray, "pairs 2"]) -> Bi
     atoms = np.maximum(tables, LEAST)
     variances = (atoms + noise[:, None])[:, None]
     fit = -((tables[:, :, None] - atoms[:, None]) ** 2) / variances - np.log(variances)
-    likelihoods = np.exp((fit - fit.max(axis=2, keepdims=True)) / 2)
+    # Every likelihood is at most 1 and each column has an atom near 1: single precision does.
+    likelihoods = np.exp((fit - fit.max(axis=2, keepdims=True)) / 2).astype(np.float32)
     first, second = likelihoods[..., 0], likelihoods[..., 1]
     size = tables.shape[1]
-    weights = np.full((len(tables), size, size), 1 / size**2)
+    weights = np.full((len(tables), size, size), 1 / size**2, np.float32)
     for _ in range(STEPS):
         density = ((first @ weights) * second).sum(axis=2, keepdims=True)
-        weights *= (first / np.maximum(density, 1e-300)).swapaxes(1, 2) @ second / size
+        weights *= (first / np.maximum(density, 1e-30)).swapaxes(1, 2) @ second / np.float32(size)
+    weights = weights.astype(np.float64)
     one, other = atoms[..., 0], atoms[..., 1]
     both = one[:, :, None] + other[:, None]
     # Records a column: in either row, and information from the atoms' own marginals.

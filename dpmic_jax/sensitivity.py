@@ -52,8 +52,8 @@ def allowance(statistic: Statistic, n: int) -> Fraction:
     """What rounding on the integer path adds to `exact` (Theorem 5).
 
     The path looks phi(a) / n up in a table of integers in units of 2^-26, and multiplies
-    entries of k parts by `characteristic.weight(k)`, which is at most 1 / log2 k. MICr: 6 units for all but extreme plans. MICe: at most
-    2 (k + l - 1) units, over log2 k.
+    entries of k parts by `characteristic.weight(k)`, which is at most 1 / log2 k. MICr: 6 units
+    for all but extreme plans. MICe: 2 (k + l - 1) units over log2 k, at its largest.
     """
     _check_records(n)
     grids = statistic.grids(n)

@@ -55,7 +55,7 @@ def test_without_noise_and_with_many_records_it_is_the_information_of_the_grid(s
     dense = found.matrix
     for counts, value in ((smooth_table, dense), (smooth_table.T, dense.T)):
         below = np.append(0, np.cumsum(counts.sum(axis=0)))
-        q1, q2, q3 = (np.abs(below - n * k / 4).argmin() for k in (1, 2, 3))
+        q1, q2, q3 = (int(np.abs(below - n * k / 4).argmin()) for k in (1, 2, 3))
         for size in (6, 12):  # 4 x 4 has both ways round in it
             merged = counts.reshape(size, 12 // size, 12).sum(axis=1)
             for parts in (2, 3, 4):

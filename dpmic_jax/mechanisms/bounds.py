@@ -265,16 +265,15 @@ def _equal_edges(within: Bounds, count: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=64)
 def _octave_edges(within: Bounds, smallest: float, steps: int) -> tuple[float, ...]:
-    furthest, octave = max(map(abs, within)), Fraction(smallest)
-    if octave >= furthest:
-        raise ValueError(f"expected smallest below {furthest}, the far end of within")
-    found = [0.0]
-    while octave < furthest:
-        if len(found) > _MOST_CELLS // 2:
-            raise ValueError("expected 2^20 cells at most; use fewer steps or a larger smallest")
-        octaves = (octave * (steps + i) / steps for i in range(steps))
-        found += [float(cut) for cut in octaves if cut < furthest]
-        octave *= 2
+    furthest, first = Fraction(max(map(abs, within))), Fraction(smallest)
+    octaves = (math.ceil(furthest / first) - 1).bit_length()
+    if not 0 < 2 * octaves * steps <= _MOST_CELLS:
+        raise ValueError(
+            f"smallest={smallest} and steps={steps} make {2 * octaves * steps} cells of within, "
+            "expected 1 to 2^20; choose smallest below the far end of within, or fewer steps"
+        )
+    exact = (first * 2**e * (steps + i) / steps for e in range(octaves) for i in range(steps))
+    found = [0.0, *(float(cut) for cut in exact if cut < furthest)]
     inside = [cut for size in found for cut in (-size, size) if within[0] < cut < within[1]]
     return _distinct([*within, *inside])
 

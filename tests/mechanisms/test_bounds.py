@@ -139,8 +139,8 @@ def test_records_are_counted_as_rational_numbers(dtype, within, rng):
         values = centre.astype(dtype)
         values = np.nextafter(values, rng.choice([-np.inf, np.inf], len(values)).astype(dtype))
     else:
-        limits = np.iinfo(dtype)
-        near = [math.ceil(c) + int(step) for c, step in zip(centre, rng.integers(-1, 2, 300))]
+        limits, steps = np.iinfo(dtype), rng.integers(-1, 2, len(centre))
+        near = [math.ceil(c) + int(step) for c, step in zip(centre, steps, strict=True)]
         values = np.array([min(max(v, limits.min), limits.max) for v in near], dtype)
     exact = [Fraction(v.item()) for v in values]
     expected = [sum(v < Fraction(edge) for v in exact) for edge in edges[1:-1]]
@@ -224,7 +224,6 @@ def test_low_is_below_high_even_where_noise_turns_them_round(seed):
     rule = tiny(0.5, cells=3)
     found = rule.release(np.linspace(0, 1, 20), key=jax.random.key(seed))
     assert 0 <= found.low < found.high <= 1
-    assert found.low < found.high
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.int64, np.float32, np.float64])
