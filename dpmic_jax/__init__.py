@@ -5,7 +5,13 @@ from dpmic_jax.dp.events import Event, ReplaceOne
 from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
 from dpmic_jax.dp.ledger import LedgerFile
 from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap
-from dpmic_jax.mechanisms.bounds import private_bounds
+from dpmic_jax.mechanisms.bounds import (
+    EqualCells,
+    OctaveCells,
+    PrivateBounds,
+    QuantileBounds,
+    private_bounds,
+)
 from dpmic_jax.mechanisms.debias import debias
 from dpmic_jax.mechanisms.histogram import MICrHistogram
 from dpmic_jax.mechanisms.published import (
@@ -42,6 +48,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Characteristic",
+    "EqualCells",
     "Event",
     "Ledger",
     "LedgerFile",
@@ -51,11 +58,14 @@ __all__ = [
     "MICrGauss",
     "MICrHistogram",
     "MICrLap",
+    "OctaveCells",
     "PairCharacteristic",
     "Pairwise",
+    "PrivateBounds",
     "PublishedMICeLap",
     "PublishedMICrGeom",
     "PublishedMICrLap",
+    "QuantileBounds",
     "ReplaceOne",
     "all_sizes",
     "characteristic",

@@ -149,6 +149,9 @@ def wrap(key_data: UInt32[Array, "*keys words"]) -> Key[Array, "*keys"]:
 
 @jax.jit
 def _fold(key: Key[Array, ""], words: UInt32[Array, " words"]) -> Key[Array, ""]:
+    # Adds zero, so that the key varies over devices where the words do: a scan's state has to.
+    data = jax.random.key_data(key)
+    key = wrap(data + jnp.broadcast_to(words[0] - words[0], data.shape))
     # A scan, so that one block function is compiled, not one a word.
     return lax.scan(lambda key, word: (jax.random.fold_in(key, word), None), key, words)[0]
 

@@ -197,6 +197,8 @@ def _connection(path: Path) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise TimeoutError(f"{path} was in use for {_PATIENCE:g} s; nothing charged") from error
         raise LedgerRefused(f"{path} cannot be used as a ledger: {error}") from error
+    except UnicodeDecodeError as error:  # sqlite3's own, when it quotes damaged text
+        raise LedgerRefused(f"{path} cannot be used as a ledger: damaged text") from error
     finally:
         connection.close()
 

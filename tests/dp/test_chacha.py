@@ -252,18 +252,18 @@ def test_compiled_or_not_the_bits_are_the_same(chacha_key):
 
 @pytest.mark.parametrize("devices", [1, 2, 4])
 def test_any_number_of_devices_draws_the_same_bits(chacha_key, devices):
-    def draw(keys):
-        folded = jax.vmap(jax.random.fold_in, (0, None))(keys, 5)
+    def draw(key, data):
+        folded = jax.vmap(jax.random.fold_in, (None, 0))(key, data)
         return jax.vmap(lambda key: jax.random.bits(key, (20,), jnp.uint32))(folded)
 
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:devices]), ("pairs",))
-    rows = PartitionSpec("pairs")
-    keys = jax.random.split(chacha_key, 8)
-    expected = draw(keys)
-    spread = jax.device_put(keys, NamedSharding(mesh, rows))
-    np.testing.assert_array_equal(jax.jit(draw)(spread), expected)
-    local = jax.shard_map(draw, mesh=mesh, in_specs=rows, out_specs=rows)
-    np.testing.assert_array_equal(jax.jit(local)(spread), expected)
+    rows, whole = PartitionSpec("pairs"), PartitionSpec()
+    data = jnp.arange(8, dtype=jnp.uint32)
+    expected = draw(chacha_key, data)
+    spread = jax.device_put(data, NamedSharding(mesh, rows))
+    np.testing.assert_array_equal(jax.jit(draw)(chacha_key, spread), expected)
+    local = jax.shard_map(draw, mesh=mesh, in_specs=(whole, rows), out_specs=rows)
+    np.testing.assert_array_equal(jax.jit(local)(chacha_key, spread), expected)
 
 
 def test_a_seed_is_refused():

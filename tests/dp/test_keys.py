@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax import export
 from jax.extend.random import define_prng_impl
+from jax.sharding import PartitionSpec
 
 from dpmic_jax.dp import keys
 from dpmic_jax.dp.chacha import CHACHA20
@@ -233,6 +234,19 @@ def test_every_pair_of_every_event_has_its_own_noise():
         assert len(np.unique(noise, axis=0)) == 2 * 40 * 40
         one = keys.pair_key(keys.event_key(key, SECOND), 3, 17)
         assert words_of(one) == words_of(found[1][3 * 40 + 17])
+
+
+def test_each_device_makes_the_keys_of_its_own_pairs():
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("pairs",))
+    rows, whole = PartitionSpec("pairs"), PartitionSpec()
+    i, j = jnp.arange(8, dtype=jnp.uint32), jnp.arange(8, 16, dtype=jnp.uint32)
+
+    def words(key, i, j):
+        return jax.random.key_data(jax.vmap(keys.pair_key, (None, 0, 0))(key, i, j))
+
+    local = jax.shard_map(words, mesh=mesh, in_specs=(whole, rows, rows), out_specs=rows)
+    for key in either():
+        np.testing.assert_array_equal(jax.jit(local)(key, i, j), words(key, i, j))
 
 
 @pytest.mark.parametrize("place", [0, 1])
