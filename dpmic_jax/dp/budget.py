@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpmic_jax.dp.composition import Totals, totals
+from dpmic_jax.dp.composition import Totals, numerical, totals
 from dpmic_jax.dp.events import Event, ReplaceOne, concentrated
 from dpmic_jax.dp.written import at_least, at_most, chance, positive, written
 from dpmic_jax.dp.zcdp import epsilon_for, rho_for
@@ -90,7 +90,11 @@ class Budget:
     def _covers(self, sums: Totals) -> bool:
         within_epsilon = sums.epsilon is not None and sums.epsilon <= written(self.epsilon)
         within_rho = sums.rho <= written(self.rho)
-        return sums.delta <= self.failures and (within_epsilon or within_rho)
+        return self.failed(sums) <= self.failures and (within_epsilon or within_rho)
+
+    def failed(self, sums: Totals) -> Fraction:
+        """What events' own deltas add up to; inexact noise counts 1 + e^epsilon times."""
+        return sums.delta + numerical(sums.variation, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Ledger:
         plain = math.inf if sums.epsilon is None else at_least(sums.epsilon)
         rho = at_least(sums.rho)
         converted = epsilon_for(rho, self.budget.rest) if rho and self.budget.rest else math.inf
-        return Amount(min(plain, converted), at_least(sums.delta), rho)
+        return Amount(min(plain, converted), at_least(self.budget.failed(sums)), rho)
 
     @property
     def left(self) -> Amount:
@@ -121,7 +125,9 @@ class Ledger:
         budget, sums = self.budget, totals(self.events)
         rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
         plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
-        return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
+        return Amount(
+            max(plain, _pure(rho), 0.0), at_most(budget.failures - budget.failed(sums)), rho
+        )
 
     def spend(self, event: Event) -> "Ledger":
         """Enter `event` in a new ledger, or refuse it."""
@@ -144,7 +150,13 @@ class Ledger:
         if budget.delta:
             costs += [
                 ("rho", event.rho, spent.rho, left.rho, budget.rho),
-                ("delta", event.delta, spent.delta, left.delta, float(budget.failures)),
+                (
+                    "delta",
+                    float(budget.failed(totals([event]))),
+                    spent.delta,
+                    left.delta,
+                    float(budget.failures),
+                ),
             ]
         return f"{event.mechanism} asks for more than is left: " + "; ".join(
             f"{name}={asked:.12g} asked, {used:.12g} spent, {rest:.12g} of {all_:.12g} is left"

@@ -52,8 +52,8 @@ def block(
       The 16 words of a block, each an array over blocks. They are left apart because joining
       them is a transposition, which a caller who uses words one by one never needs.
     """
-    # Zero, but varying over devices as key and counter do: a loop's state has to.
-    zero = counter - counter + jnp.broadcast_to(key[0] - key[0], counter.shape)
+    # Zero, but varying over devices as the key does: a loop's state has to.
+    zero = jnp.broadcast_to(key[0] - key[0], counter.shape)
     words = [*_CONSTANTS, *key, counter, *nonce]
     start = tuple(jnp.broadcast_to(word, counter.shape) + zero for word in words)
     # A loop, not 10 copies of its body: unrolled it compiles for half a minute, runs no faster.

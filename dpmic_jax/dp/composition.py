@@ -30,11 +30,16 @@ _POINTS = 2**14
 
 
 class Totals(NamedTuple):
-    """Plain sums over events, exact: epsilon is None once an event has no finite one."""
+    """Plain sums over events, exact: epsilon is None once an event has no finite one.
+
+    `delta` sums the chances that (epsilon, delta) guarantees fail, `variation` how far the noise
+    of zCDP events is from its ideal law.
+    """
 
     epsilon: Fraction | None
     delta: Fraction
     rho: Fraction
+    variation: Fraction
 
 
 def totals(events: Iterable[Event]) -> Totals:
@@ -47,14 +52,35 @@ def totals(events: Iterable[Event]) -> Totals:
         epsilon=sum((k * written(each.epsilon) for each, k in guarantees.items()), Fraction())
         if finite
         else None,
-        delta=sum((k * written(each.delta) for each, k in guarantees.items()), Fraction()),
+        delta=sum(
+            (k * written(g.delta) for g, k in guarantees.items() if math.isfinite(g.epsilon)),
+            Fraction(),
+        ),
         rho=sum((k * written(each.rho) for each, k in guarantees.items()), Fraction()),
+        variation=sum(
+            (k * written(g.delta) for g, k in guarantees.items() if math.isinf(g.epsilon)),
+            Fraction(),
+        ),
     )
+
+
+def numerical(variation: Fraction, epsilon: float) -> Fraction:
+    """What noise that is off by `variation` adds to delta at `epsilon`: (1 + e^epsilon) times it.
+
+    Total variations add up, also of noise that is drawn for what was chosen before. If the ideal
+    M is (epsilon, delta)-DP and the real R is off by v, then for any outputs P[R(D)] <= P[M(D)] + v
+    <= e^epsilon P[M(D')] + delta + v <= e^epsilon (P[R(D')] + v) + delta + v.
+    """
+    if not variation:
+        return Fraction()
+    if epsilon > 500:
+        return Fraction(1)
+    return min(variation * (1 + Fraction(math.exp(epsilon) * UP)), Fraction(1))
 
 
 def basic(events: Iterable[Event]) -> Profile:
     """Epsilons and deltas add up; nothing is said of zCDP events."""
-    epsilon, delta, _ = totals(events)
+    epsilon, delta, _, _ = totals(events)
 
     def profile(at: float) -> float:
         if epsilon is None or written(at) < epsilon:
@@ -67,10 +93,12 @@ def basic(events: Iterable[Event]) -> Profile:
 def zcdp(events: Iterable[Event]) -> Profile:
     """Rhos add up; epsilon-DP is zCDP with rho = epsilon tanh(epsilon/2)."""
     events = tuple(events)
-    rho, failure = at_least(totals(events).rho), _failure(events)
+    sums = totals(events)
+    rho, failure = at_least(sums.rho), _failure(events)
 
     def profile(at: float) -> float:
-        return _with(failure, conversion.deltas(rho, np.array([at])).item() if rho else 0.0)
+        delta = conversion.deltas(rho, np.array([at])).item() if rho else 0.0
+        return _with(failure, delta, numerical(sums.variation, at))
 
     return profile
 
@@ -91,6 +119,7 @@ def optimal(events: Iterable[Event]) -> Profile:
     if it can be had with 2^14 points, otherwise losses between two points are split over both.
     """
     events = tuple(events)
+    variation = totals(events).variation
     signs: Counter[float] = Counter()
     rest = Fraction()
     for event in events:
@@ -106,7 +135,7 @@ def optimal(events: Iterable[Event]) -> Profile:
         left = at - losses - 2.0**-50 * (abs(at) + np.abs(losses))
         tail = conversion.deltas(rho, left) if rho else -np.expm1(np.minimum(left, 0)) * UP
         lost = 2 * (len(signs) + 1) * _NEGLIGIBLE
-        return _with(failure, math.fsum(chances * tail) + lost)
+        return _with(failure, math.fsum(chances * tail) + lost, numerical(variation, at))
 
     return profile
 
@@ -184,13 +213,17 @@ def smallest_epsilon(profile: Profile, delta: float) -> float:
     return high
 
 
-def _with(failure: float, delta: float) -> float:
-    return min((failure + (1 - failure) * delta) * UP, 1.0)
+def _with(failure: float, delta: float, variation: Fraction) -> float:
+    return min((failure + (1 - failure) * delta + at_least(variation)) * UP, 1.0)
 
 
 def _failure(events: Iterable[Event]) -> float:
-    """1 - prod (1 - delta_j), rounded up."""
-    logs = [event.count * math.log1p(-event.guarantee.delta) for event in events]
+    """1 - prod (1 - delta_j) over the (epsilon, delta) events, rounded up."""
+    logs = [
+        event.count * math.log1p(-event.guarantee.delta)
+        for event in events
+        if math.isfinite(event.guarantee.epsilon)
+    ]
     return min(-math.expm1(math.fsum(logs)) * UP, 1.0)
 
 

@@ -82,10 +82,10 @@ class ApproximateDP:
 
 @dataclass(frozen=True)
 class ZCDP:
-    """rho-zCDP (Bun and Steinke 2016) but for a chance of delta.
+    """Within a total variation of delta of something rho-zCDP (Bun and Steinke 2016).
 
-    `delta` is a numerical term: how far, in total variation, the noise that is drawn may be
-    from the law that has rho. There is no finite epsilon with that delta alone.
+    `delta` is a numerical term: how far the noise that is drawn may be from the law that has rho.
+    At an epsilon it adds (1 + e^epsilon) delta (`composition.numerical`).
     """
 
     rho: float
@@ -157,12 +157,12 @@ class Event:
 
     @property
     def delta(self) -> float:
-        """The chance that one of the `count` guarantees fails."""
+        """The chance that one of the `count` guarantees fails; for ZCDP a total variation."""
         return self._total(self.guarantee.delta)
 
     @property
     def rho(self) -> float:
-        """All `count` releases are rho-zCDP together, but for a chance of delta."""
+        """All `count` releases are rho-zCDP together, up to delta."""
         return self._total(self.guarantee.rho)
 
     def _total(self, each: float) -> float:

@@ -1,5 +1,7 @@
 """Do draws follow a law, or not; and does a program touch only what it may."""
 
+import itertools
+
 import jax
 import numpy as np
 from scipy import stats
@@ -8,7 +10,7 @@ from scipy import stats
 def cells(law, edges):
     """Exact probabilities of x < edges[0], edges[0] <= x < edges[1], ..., edges[-1] <= x."""
     tails = [1, *(law.tail(int(edge)) for edge in edges), 0]
-    return np.array([float(a - b) for a, b in zip(tails, tails[1:], strict=False)])
+    return np.array([float(a - b) for a, b in itertools.pairwise(tails)])
 
 
 def p_value(draws, law, edges):

@@ -19,6 +19,7 @@ from dpmic_jax.dp.composition import (
     best,
     delta_at,
     epsilon_at,
+    numerical,
     optimal,
     pld,
     smallest_epsilon,
@@ -319,3 +320,23 @@ def test_totals_add_up_by_hand():
     assert sums.delta == Fraction(2, 10**6)
     rhos = Counter({PureDP(0.1).rho: 3, ApproximateDP(0.2, 1e-6).rho: 2})
     assert float(sums.rho) == pytest.approx(sum(k * rho for rho, k in rhos.items()), rel=1e-12)
+
+
+def test_noise_that_is_off_costs_its_variation_on_both_sides():
+    """Brute force: an ideal pair with loss epsilon, and real laws a total variation v from it."""
+    v, epsilon = Fraction(1, 1000), math.log(3)
+    ideal = {"P": [Fraction(3, 4), Fraction(1, 4)], "Q": [Fraction(1, 4), Fraction(3, 4)]}
+    # The worst case: v moved towards the output that tells P from Q, in P and out of Q.
+    real = {"P": ideal["P"][0] + v, "Q": ideal["Q"][0] - v}
+    delta = real["P"] - 3 * real["Q"]
+    assert delta == (1 + 3) * v
+    assert delta <= numerical(v, epsilon) <= delta * (1 + Fraction(1, 10**6))
+    assert numerical(Fraction(), epsilon) == 0
+    assert numerical(v, 1e4) == 1
+
+
+def test_variation_is_charged_by_every_theorem_that_knows_zcdp():
+    exact, off = event(ZCDP(0.1), count=5), event(ZCDP(0.1, 1e-9), count=5)
+    for theorem in (composition.zcdp, optimal):
+        gap = theorem([off])(1.0) - theorem([exact])(1.0)
+        assert gap == pytest.approx(5e-9 * (1 + math.e), rel=1e-3)
