@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpmic_jax.dp.composition import Totals, numerical, totals
+from dpmic_jax.dp.composition import numerical, totals
 from dpmic_jax.dp.events import Event, ReplaceOne, concentrated
 from dpmic_jax.dp.written import at_least, at_most, chance, positive, written
 from dpmic_jax.dp.zcdp import epsilon_for, rho_for
+
+_INEXACT_SHARE = Fraction(1, 64)
 
 
 class BudgetExceeded(Exception):  # noqa: N818 - a refusal, not a mistake of the caller
@@ -28,30 +30,33 @@ class Amount(NamedTuple):
 class Budget:
     """A promise: all releases together are (epsilon, delta)-DP, however they were chosen.
 
-    Events are admitted as long as the sum of their own deltas stays within `failure_share`
-    of delta and either
+    Delta is cut into three fixed parts: `failure_share` of it for events' own deltas, 1/64 for
+    noise that is off its law, and the rest. Events are admitted as long as the first two parts
+    hold what they cost there and either
 
     - the sum of their epsilons stays within epsilon, or
-    - the sum of their rhos stays within rho, the largest rho that is (epsilon, rest)-DP, where
-      rest is the other part of delta and an epsilon-DP event has rho = epsilon tanh(epsilon/2).
+    - the sum of their rhos stays within rho, the largest rho that is (epsilon, rest)-DP; an
+      epsilon-DP event has rho = epsilon tanh(epsilon/2).
 
     All sums are exact, of the numbers as they are written: ten events of 0.1 fit a budget of 1.
 
     This holds when each next event, with its epsilon, is chosen by what was released before.
-    Failures have a chance of at most failure_share * delta. Without one, outputs that end
-    within the first rule have a privacy loss of at most epsilon. Outputs that end within the
-    second are outputs, too, of the process that stops before the sum of rhos passes rho. That
-    one is rho-zCDP: e^((alpha-1) (loss - alpha sum of rhos)) is a supermartingale for every
-    order alpha (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers and Wu 2023). So the excess
-    of their probability over e^epsilon times a neighbour's adds up to at most rest. Sharper
-    theorems, such as `dp.composition.optimal`, are not sound as stopping rules.
+    Noise that is off by v in sum costs v under one neighbour and e^epsilon v under the other,
+    failures cost their chance. As outputs may steer both, each has its own part. Without them,
+    outputs that end within the first rule have a privacy loss of at most epsilon. Outputs that
+    end within the second are outputs, too, of the process that stops before the sum of rhos
+    passes rho. That one is rho-zCDP: e^((alpha-1) (loss - alpha sum of rhos)) is a
+    supermartingale for every order alpha (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers
+    and Wu 2023). So the excess of their probability over e^epsilon times a neighbour's adds up
+    to at most rest. Sharper theorems, such as `dp.composition.optimal`, are not sound as
+    stopping rules.
 
     Attributes:
       epsilon: above zero and finite.
       delta: 0 for pure differential privacy; then zCDP and (epsilon, delta) events are refused.
       relation: whom the promise is for; events have to protect as many records a person.
-      failure_share: the part of delta that is kept for events' own deltas. Those of integer
-        noise are tiny. Raise it for (epsilon, delta) events; 1 leaves only the first rule.
+      failure_share: the part of delta that (epsilon, delta) events may use up. Raise it if there
+        are many; 1 leaves only the first rule, and refuses zCDP.
     """
 
     epsilon: float
@@ -74,9 +79,15 @@ class Budget:
         return written(self.delta) * written(self.failure_share)
 
     @property
+    def inexact(self) -> Fraction:
+        """What noise that is off its law may add to delta; nothing if zCDP is refused."""
+        return written(self.delta) * _INEXACT_SHARE if self.rest else Fraction()
+
+    @property
     def rest(self) -> float:
         """The delta that is left for the conversion from zCDP."""
-        return at_most(written(self.delta) - self.failures)
+        share = 1 - written(self.failure_share) - _INEXACT_SHARE
+        return at_most(written(self.delta) * max(share, Fraction()))
 
     @property
     def rho(self) -> float:
@@ -85,16 +96,12 @@ class Budget:
 
     def admits(self, events: Iterable[Event]) -> bool:
         """Whether the events keep the promise together."""
-        return self._covers(totals(events))
-
-    def _covers(self, sums: Totals) -> bool:
+        sums = totals(events)
         within_epsilon = sums.epsilon is not None and sums.epsilon <= written(self.epsilon)
         within_rho = sums.rho <= written(self.rho)
-        return self.failed(sums) <= self.failures and (within_epsilon or within_rho)
-
-    def failed(self, sums: Totals) -> Fraction:
-        """What events' own deltas add up to; inexact noise counts 1 + e^epsilon times."""
-        return sums.delta + numerical(sums.variation, self.epsilon)
+        within_failures = sums.delta <= self.failures
+        within_inexact = numerical(sums.variation, self.epsilon) <= self.inexact
+        return within_failures and within_inexact and (within_epsilon or within_rho)
 
 
 @dataclass(frozen=True)
@@ -112,12 +119,13 @@ class Ledger:
 
     @property
     def spent(self) -> Amount:
-        """The sums of delta and rho, and the least epsilon of a budget that admits all this."""
+        """The delta and rho of all events, and the least epsilon of a budget that admits them."""
         sums = totals(self.events)
+        delta = sums.delta + numerical(sums.variation, self.budget.epsilon)
         plain = math.inf if sums.epsilon is None else at_least(sums.epsilon)
         rho = at_least(sums.rho)
         converted = epsilon_for(rho, self.budget.rest) if rho and self.budget.rest else math.inf
-        return Amount(min(plain, converted), at_least(self.budget.failed(sums)), rho)
+        return Amount(min(plain, converted), at_least(delta), rho)
 
     @property
     def left(self) -> Amount:
@@ -125,9 +133,7 @@ class Ledger:
         budget, sums = self.budget, totals(self.events)
         rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
         plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
-        return Amount(
-            max(plain, _pure(rho), 0.0), at_most(budget.failures - budget.failed(sums)), rho
-        )
+        return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
 
     def spend(self, event: Event) -> "Ledger":
         """Enter `event` in a new ledger, or refuse it."""
@@ -148,19 +154,19 @@ class Ledger:
         budget, spent, left = self.budget, self.spent, self.left
         costs = [("epsilon", event.epsilon, spent.epsilon, left.epsilon, budget.epsilon)]
         if budget.delta:
+            old, new = totals(self.events), totals([event])
+            off, more = (numerical(each.variation, budget.epsilon) for each in (old, new))
+            room = budget.inexact
             costs += [
                 ("rho", event.rho, spent.rho, left.rho, budget.rho),
-                (
-                    "delta",
-                    float(budget.failed(totals([event]))),
-                    spent.delta,
-                    left.delta,
-                    float(budget.failures),
-                ),
+                ("delta", new.delta, old.delta, left.delta, budget.failures),
+                ("delta of inexact noise", more, off, room - off, room),
             ]
         return f"{event.mechanism} asks for more than is left: " + "; ".join(
-            f"{name}={asked:.12g} asked, {used:.12g} spent, {rest:.12g} of {all_:.12g} is left"
-            for name, asked, used, rest, all_ in costs
+            "{}={:.12g} asked, {:.12g} spent, {:.12g} of {:.12g} is left".format(
+                name, *map(float, numbers)
+            )
+            for name, *numbers in costs
         )
 
 

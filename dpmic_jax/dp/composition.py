@@ -12,6 +12,7 @@ The total protects people who own as many records as the least of the events' re
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -75,7 +76,9 @@ def numerical(variation: Fraction, epsilon: float) -> Fraction:
         return Fraction()
     if epsilon > 500:
         return Fraction(1)
-    return min(variation * (1 + Fraction(math.exp(epsilon) * UP)), Fraction(1))
+    # Correctly rounded, so a ledger is judged the same on every machine.
+    factor = Fraction(Decimal(repr(float(epsilon))).exp(Context(prec=40)))
+    return min(variation * (1 + factor * (1 + Fraction(1, 10**30))), Fraction(1))
 
 
 def basic(events: Iterable[Event]) -> Profile:

@@ -25,7 +25,7 @@ from dpmic_jax import defaults, sensitivity
 from dpmic_jax.dp.events import ZCDP, Event, Guarantee, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
-from dpmic_jax.dp.written import at_least, positive
+from dpmic_jax.dp.written import at_least, positive, written
 from dpmic_jax.mechanisms.release import Key, Release, add_noise, described
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.binning import Bounds, random
@@ -180,7 +180,7 @@ class MICrLap(_RangeMechanism):
         return rule if isinstance(rule, MICr) else rule(n, self.epsilon)
 
     def law(self, n: int) -> LatticeLaplace:
-        return _laplace(self.epsilon, self.sensitivity(n))
+        return _laplace(written(self.epsilon), self.sensitivity(n))
 
     def guarantee(self, n: int) -> PureDP:
         return PureDP(self.epsilon)
@@ -213,7 +213,7 @@ class MICrGauss(_RangeMechanism):
 
     def law(self, n: int) -> LatticeGauss:
         lattice = Lattice.for_gauss(self.sensitivity(n), 1 / math.sqrt(2 * self.rho))
-        return LatticeGauss.for_rho(self.rho, lattice)
+        return LatticeGauss.for_rho(written(self.rho), lattice)
 
     def guarantee(self, n: int) -> ZCDP:
         return ZCDP(self.rho, at_least(self.law(n).certificate().total_variation))
@@ -244,7 +244,7 @@ class MICeLap(Additive):
         return replace(self.statistic, ties=random(jax.random.key(0)))
 
     def law(self, n: int) -> LatticeLaplace:
-        return _laplace(self.epsilon, self.sensitivity(n))
+        return _laplace(written(self.epsilon), self.sensitivity(n))
 
     def guarantee(self, n: int) -> PureDP:
         return PureDP(self.epsilon)
@@ -284,5 +284,5 @@ def lattice_points(
     return np.clip(values >> (VALUE_BITS - lattice.bits), 0, lattice.top)
 
 
-def _laplace(epsilon: float, delta_up: Fraction) -> LatticeLaplace:
+def _laplace(epsilon: Fraction, delta_up: Fraction) -> LatticeLaplace:
     return LatticeLaplace(epsilon=epsilon, lattice=Lattice.for_sensitivity(delta_up, epsilon))

@@ -122,6 +122,22 @@ def test_the_share_for_failures_is_kept_apart():
     assert (whole.spent.delta, whole.left.delta, whole.left.rho) == (1e-6, 0.0, 0.0)
 
 
+def test_failures_on_one_path_and_inexact_noise_on_another_fit_delta_together():
+    """Outputs may steer to failures where one neighbour is likely, to noise where the other is."""
+    for budget in (Budget(1.0, 1e-6), Budget(3.0, 1e-9, failure_share=0.5)):
+        failing = Ledger(budget).spend(event(ApproximateDP(0.1, float(budget.failures))))
+        variation = float(budget.inexact) / (1 + math.exp(budget.epsilon)) * (1 - 1e-9)
+        off = Ledger(budget).spend(event(ZCDP(budget.rho, variation)))
+        together = failing.spent.delta + off.spent.delta + budget.rest
+        assert together <= budget.delta * (1 + 1e-12)
+        with pytest.raises(BudgetExceeded, match="inexact noise"):
+            Ledger(budget).spend(event(ZCDP(budget.rho / 2, 1.5 * variation)))
+        with pytest.raises(BudgetExceeded, match="delta="):
+            Ledger(budget).spend(event(ApproximateDP(0.1, 1.5 * float(budget.failures))))
+    with pytest.raises(BudgetExceeded, match="rho="):
+        Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(event(ZCDP(1e-9)))
+
+
 def test_a_ledger_is_no_place_for_other_things():
     with pytest.raises(TypeError, match="Event"):
         Ledger(Budget(1.0)).spend(0.1)

@@ -1,0 +1,74 @@
+"""Sampled audits of what the mechanisms really draw, a million releases each."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+from dpmic_jax import MICr, MICrHistogram, MICrLap, secret_key
+from dpmic_jax.dp.audit import sampled_loss
+from dpmic_jax.dp.keys import event_key
+from dpmic_jax.dp.lattice import LatticeLaplace
+from dpmic_jax.mechanisms.release import add_noise
+
+DRAWS = 10**6
+SURE = 1 - 1e-6
+
+
+def draws(law, point, key, count=DRAWS):
+    """Releases of one point, each with the key of a pair of its own."""
+    pairs = np.stack([np.arange(count), np.zeros(count, int)], axis=1)
+    return add_noise(law, np.full(count, point), pairs, key)
+
+
+@pytest.fixture
+def keys():
+    """Two keys that share nothing."""
+    return jax.random.split(secret_key().key)
+
+
+def test_neighbours_are_as_hard_to_tell_apart_as_promised_and_hardly_harder(keys):
+    mechanism = MICrLap(epsilon=1.0, statistic=MICr(B=20))
+    law = mechanism.law(200)
+    far = 1000 + law.lattice.sensitivity
+    found = sampled_loss(draws(law, 1000, keys[0]), draws(law, far, keys[1]), confidence=SURE)
+    assert 0.9 < found.epsilon <= 1.0
+
+
+def test_noise_of_two_thirds_the_scale_is_caught(keys):
+    law = MICrLap(epsilon=1.0, statistic=MICr(B=20)).law(200)
+    weak = replace(law.lattice, sensitivity=2 * law.lattice.sensitivity // 3)
+    weak_law = LatticeLaplace(epsilon=law.epsilon, lattice=weak)
+    far = 1000 + law.lattice.sensitivity
+    found = sampled_loss(
+        draws(weak_law, 1000, keys[0]), draws(weak_law, far, keys[1]), confidence=SURE
+    )
+    assert found.epsilon > 1.3
+
+
+def test_the_same_key_and_event_on_two_tables_is_caught():
+    """Two releases of epsilon 1 cost 2 together; with the same noise they cost everything."""
+    mechanism = MICrLap(epsilon=1.0, statistic=MICr(B=20))
+    law, moved = mechanism.law(200), 2000 + mechanism.law(200).lattice.sensitivity
+    secret = secret_key()
+
+    def both(second, label):
+        first = draws(law, 2000, event_key(secret, mechanism.event(200)), 10**5)
+        other = draws(law, second, event_key(secret, mechanism.event(200, label=label)), 10**5)
+        return np.stack([first, other], axis=1)
+
+    reused = sampled_loss(both(2000, ""), both(moved, ""), confidence=SURE)
+    assert reused.epsilon > 5
+    # With a label of its own the second release is a release of epsilon 1 like any other.
+    found = sampled_loss(both(2000, "second"), both(moved, "second"), confidence=SURE)
+    assert found.epsilon <= 1
+
+
+def test_counts_of_a_histogram_are_as_hard_to_tell_apart_as_promised(keys):
+    mechanism = MICrHistogram(epsilon=2.0)
+    law, room = mechanism.law(200), mechanism.room(200)
+    found = sampled_loss(
+        draws(law, room + 3, keys[0]), draws(law, room + 4, keys[1]), confidence=SURE
+    )
+    assert 0.95 < found.epsilon <= 1.0
