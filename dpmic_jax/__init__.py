@@ -1,24 +1,8 @@
 """Maximal information coefficients of many column pairs at once, in JAX, and private ones."""
 
-from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
-from dpmic_jax.dp.events import Event, ReplaceOne
-from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
-from dpmic_jax.dp.ledger import LedgerFile
-from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap
-from dpmic_jax.mechanisms.bounds import (
-    EqualCells,
-    OctaveCells,
-    PrivateBounds,
-    QuantileBounds,
-    private_bounds,
-)
-from dpmic_jax.mechanisms.debias import debias
-from dpmic_jax.mechanisms.histogram import MICrHistogram
-from dpmic_jax.mechanisms.published import (
-    PublishedMICeLap,
-    PublishedMICrGeom,
-    PublishedMICrLap,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from dpmic_jax.mic.binning import grouped, random
 from dpmic_jax.mic.characteristic import (
     Characteristic,
@@ -42,6 +26,29 @@ from dpmic_jax.pairwise import (
     pairwise,
 )
 
+if TYPE_CHECKING:
+    from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
+    from dpmic_jax.dp.events import Event, ReplaceOne
+    from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
+    from dpmic_jax.dp.ledger import LedgerFile
+    from dpmic_jax.mechanisms import (
+        EqualCells,
+        HistogramRelease,
+        MICeLap,
+        MICrGauss,
+        MICrHistogram,
+        MICrLap,
+        OctaveCells,
+        PrivateBounds,
+        PublishedMICeLap,
+        PublishedMICrGeom,
+        PublishedMICrLap,
+        QuantileBounds,
+        Release,
+        debias,
+        private_bounds,
+    )
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -50,6 +57,7 @@ __all__ = [
     "Characteristic",
     "EqualCells",
     "Event",
+    "HistogramRelease",
     "Ledger",
     "LedgerFile",
     "MICe",
@@ -66,6 +74,7 @@ __all__ = [
     "PublishedMICrGeom",
     "PublishedMICrLap",
     "QuantileBounds",
+    "Release",
     "ReplaceOne",
     "all_sizes",
     "characteristic",
@@ -93,3 +102,12 @@ __all__ = [
     "tic",
     "tic_normalised",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The private part, imported when it is first used: that takes a quarter of a second."""
+    if name in __all__:
+        for module in ("dpmic_jax.mechanisms", "dpmic_jax.dp"):
+            if hasattr(import_module(module), name):
+                return getattr(import_module(module), name)
+    raise AttributeError(f"module 'dpmic_jax' has no attribute {name!r}")

@@ -56,3 +56,10 @@ def test_the_plan_of_grids_needs_no_jax():
 def test_no_exported_name_hides_a_package():
     """`import dpmic_jax.mic.grids as grids` has to find the package."""
     assert dpmic_jax.mic.grids.__name__ == "dpmic_jax.mic.grids"
+
+
+def test_every_exported_name_is_there():
+    """Private ones are imported on first use, so a wrong name would go unnoticed."""
+    for name in dpmic_jax.__all__:
+        assert getattr(dpmic_jax, name).__module__.startswith("dpmic_jax")
+    assert len(set(dpmic_jax.__all__)) == len(dpmic_jax.__all__)

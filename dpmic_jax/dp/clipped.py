@@ -26,7 +26,7 @@ from jaxtyping import Array, Int32, Key, UInt32
 from dpmic_jax.dp import geometric
 from dpmic_jax.dp.enclosures import exact, growth, integer, rounded_up
 from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.dp.noise import (
+from dpmic_jax.dp.laws import (
     DiscreteGaussian,
     DiscreteLaplace,
     laplace_certificate,

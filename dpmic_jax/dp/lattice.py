@@ -13,7 +13,7 @@ from dpmic_jax.dp import gaussian
 from dpmic_jax.dp.clipped import ClippedLaplace, PureCertificate, as_int32, clipped_pmf
 from dpmic_jax.dp.enclosures import exact, integer
 from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.dp.noise import DiscreteGaussian, GaussianCertificate
+from dpmic_jax.dp.laws import DiscreteGaussian, GaussianCertificate
 
 _BITS = range(30, 9, -1)  # of a lattice chosen here, the finest first
 _STEPS = range(16, 2048)  # of sensitivity; rounding 1024 or more up costs a thousandth at most

@@ -1,1 +1,38 @@
 """A statistic, a sensitivity and a noise law make something that may be released."""
+
+from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap
+from dpmic_jax.mechanisms.bounds import (
+    EqualCells,
+    OctaveCells,
+    PrivateBounds,
+    QuantileBounds,
+    private_bounds,
+)
+from dpmic_jax.mechanisms.debias import BetaPrior, debias
+from dpmic_jax.mechanisms.histogram import HistogramRelease, MICrHistogram
+from dpmic_jax.mechanisms.published import (
+    PublishedMICeLap,
+    PublishedMICrGeom,
+    PublishedMICrLap,
+)
+from dpmic_jax.mechanisms.release import PrivateValue, Release
+
+__all__ = [
+    "BetaPrior",
+    "EqualCells",
+    "HistogramRelease",
+    "MICeLap",
+    "MICrGauss",
+    "MICrHistogram",
+    "MICrLap",
+    "OctaveCells",
+    "PrivateBounds",
+    "PrivateValue",
+    "PublishedMICeLap",
+    "PublishedMICrGeom",
+    "PublishedMICrLap",
+    "QuantileBounds",
+    "Release",
+    "debias",
+    "private_bounds",
+]

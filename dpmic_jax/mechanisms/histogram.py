@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dpmic_jax import histogram
-from dpmic_jax.dp.clipped import TruncatedGeometric
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
+from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import positive, written
 from dpmic_jax.histogram import Design
 from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise

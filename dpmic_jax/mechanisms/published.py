@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Int
 
 from dpmic_jax import defaults, sensitivity
-from dpmic_jax.dp.clipped import TruncatedGeometric
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
+from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import at_least, positive, written
 from dpmic_jax.mechanisms.additive import Additive, MICeLap, MICrLap
 from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise, described

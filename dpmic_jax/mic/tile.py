@@ -7,6 +7,7 @@ counts in either of two ways, which give the same integers.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -80,9 +81,10 @@ EdgeCounts = Integer[Array, "edges rows lanes"]
 def direct_codes(masters: Partitions, rows: Partitions) -> DirectCodes:
     """Make ready for counting grid by grid."""
     beyond = masters.edges.shape[2]
+    # device_put, not asarray, which compiles a program for every shape.
     return DirectCodes(
-        jnp.asarray(counting.pad_records(codes(masters), beyond)),
-        jnp.asarray(counting.pad_records(codes(rows), 0)),
+        jax.device_put(counting.pad_records(codes(masters), beyond)),
+        jax.device_put(counting.pad_records(codes(rows), 0)),
     )
 
 
@@ -91,12 +93,12 @@ def refined_codes(masters: Partitions, rows: Partitions) -> RefinedCodes:
     beyond = 1 + max(map(len, masters.cuts))
     return RefinedCodes(
         FineCodes(
-            jnp.asarray(counting.pad_records(masters.fine, beyond)),
-            jnp.asarray(counting.pad_records(rows.fine, 0)),
+            jax.device_put(counting.pad_records(masters.fine, beyond)),
+            jax.device_put(counting.pad_records(rows.fine, 0)),
         ),
         FineEdges(
-            jnp.asarray(np.moveaxis(masters.edges, 1, 0)),
-            jnp.asarray(np.moveaxis(rows.edges, 1, 0)),
+            jax.device_put(np.moveaxis(masters.edges, 1, 0)),
+            jax.device_put(np.moveaxis(rows.edges, 1, 0)),
         ),
         jnp.zeros((beyond + 1, 1 + max(map(len, rows.cuts))), jnp.int32),
     )

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from dpmic_jax.dp.audit import exact_loss, replace_one
-from dpmic_jax.dp.clipped import TruncatedGeometric
 from dpmic_jax.dp.events import PureDP, ReplaceOne
+from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.histogram import Design
 from dpmic_jax.mechanisms.histogram import MICrHistogram, cell_counts
 from dpmic_jax.table import Table

@@ -14,7 +14,7 @@ from scipy import stats
 from dpmic_jax.dp import gaussian, geometric, thresholds
 from dpmic_jax.dp.enclosures import SCALE, bells, exponential
 from dpmic_jax.dp.geometric import LARGEST, Digits
-from dpmic_jax.dp.noise import SLACK, DiscreteGaussian, DiscreteLaplace, Geometric, signed_magnitude
+from dpmic_jax.dp.laws import SLACK, DiscreteGaussian, DiscreteLaplace, Geometric, signed_magnitude
 
 DRAWS = 10**6
 ALARM = 1e-6
