@@ -104,10 +104,14 @@ __all__ = [
 ]
 
 
+# Where the private part is. It is imported when it is first used, for it takes a quarter of a
+# second.
+_PRIVATE = ("mechanisms", "dp.budget", "dp.events", "dp.keys", "dp.ledger")
+
+
 def __getattr__(name: str) -> Any:
-    """The private part, imported when it is first used: that takes a quarter of a second."""
     if name in __all__:
-        for module in ("dpmic_jax.mechanisms", "dpmic_jax.dp"):
-            if hasattr(import_module(module), name):
-                return getattr(import_module(module), name)
+        for module in (import_module(f"dpmic_jax.{part}") for part in _PRIVATE):
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module 'dpmic_jax' has no attribute {name!r}")
