@@ -10,8 +10,10 @@ from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
 from dpmic_jax.dp.composition import delta_at
 from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
 
+TENTH = PureDP(0.1)
 
-def event(guarantee=PureDP(0.1), **changes):  # noqa: B008 - frozen
+
+def event(guarantee=TENTH, **changes):
     plain = Event(
         mechanism="MICr-Lap",
         guarantee=guarantee,

@@ -11,8 +11,10 @@ from dpmic_jax.dp import ledger as ledger_module
 from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
 from dpmic_jax.dp.ledger import Budget, BudgetExceeded, Ledger, LedgerFile, LedgerRefused
 
+TENTH = PureDP(0.1)
 
-def event(guarantee=PureDP(0.1), **changes):  # noqa: B008 - frozen
+
+def event(guarantee=TENTH, **changes):
     plain = Event(
         mechanism="MICr-Lap",
         guarantee=guarantee,
