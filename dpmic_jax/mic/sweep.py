@@ -1,7 +1,7 @@
 """Run the tile program over many pairs: on the cores of a CPU, on a GPU, on many devices."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
@@ -45,10 +45,7 @@ def score_pairs(
 
     Runs on the first device of JAX's default backend if none are given.
     """
-    codes = cheaper_codes(cut.masters, cut.rows)
-    devices = devices or jax.devices()[:1]
-    tile = tile_pairs(codes, len(pairs), devices[0].platform)
-    return information(codes, cut.grids, pairs, gains, devices=devices, tile=tile)
+    return scorer(cut, gains, devices=devices, pairs=len(pairs))(pairs)
 
 
 def information(
@@ -60,40 +57,74 @@ def information(
     devices: Sequence[Device],
     tile: int,
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-    """Score every pair, a tile at a time, in order.
+    """Score every pair, a tile at a time, in order; the arguments are those of `Scorer`."""
+    return Scorer(columns, grids, gains, devices=devices, tile=tile, pairs=len(pairs))(pairs)
+
+
+def scorer(
+    cut: Cut, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
+) -> "Scorer":
+    """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
+
+    A device scores no more than `tile` pairs at a time, or fewer where that is better.
+    """
+    codes = cheaper_codes(cut.masters, cut.rows)
+    devices = devices or jax.devices()[:1]
+    tile = min(tile, tile_pairs(codes, pairs, devices[0].platform))
+    return Scorer(codes, cut.grids, gains, devices=devices, tile=tile, pairs=pairs)
+
+
+class Scorer:
+    """A table on its devices and the tile program compiled for it: call it with pairs.
 
     Args:
       columns: codes of the columns.
       grids: the plan.
-      pairs: the two columns of each pair.
       gains: how phi is evaluated.
       devices: where to run; a tile is split evenly over them.
       tile: how many pairs a device scores at a time.
-
-    Yields:
-      Information in units of 2^-26 bits (`tile.score`), of the next so many pairs.
+      pairs: about how many there will be in all, which steers the layout and not the result.
     """
-    layout = Layout(buckets(grids, len(pairs)), LANES.get(devices[0].platform, MORE_LANES))
-    mesh = Mesh(np.array(devices), ("pairs",))
-    columns, gains = jax.device_put((columns, gains), NamedSharding(mesh, PartitionSpec()))
-    width = tile * len(devices)
-    # Compiled before the threads start, which would each trace the program for themselves.
-    spots = np.zeros(width, np.int32)
-    program = compiled(layout, mesh).lower(columns, spots, spots, gains).compile()
 
-    def run(start: int) -> np.ndarray:
-        wanted = pairs[start : start + width]
+    def __init__(
+        self,
+        columns: Codes,
+        grids: tuple[Grid, ...],
+        gains: Gains,
+        *,
+        devices: Sequence[Device],
+        tile: int,
+        pairs: int,
+    ):
+        layout = Layout(buckets(grids, pairs), LANES.get(devices[0].platform, MORE_LANES))
+        mesh = Mesh(np.array(devices), ("pairs",))
+        everywhere = NamedSharding(mesh, PartitionSpec())
+        self._table = jax.device_put((columns, gains), everywhere)
+        self._width = tile * len(devices)
+        # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time.
+        # A GPU, or several devices, are kept busy by two.
+        alone = len(devices) == 1 and devices[0].platform == "cpu"
+        self._workers = (os.cpu_count() or 1) if alone else 2
+        # Compiled before the threads start, which would each trace the program for themselves.
+        spots = np.zeros(self._width, np.int32)
+        columns, gains = self._table
+        self._program = compiled(layout, mesh).lower(columns, spots, spots, gains).compile()
+
+    def __call__(
+        self, pairs: Int[np.ndarray, "pairs 2"]
+    ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+        """Information in units of 2^-26 bits (`tile.score`), of the next so many pairs."""
+        starts = range(0, len(pairs), self._width)
+        with ThreadPoolExecutor(min(self._workers, len(starts))) as pool:
+            run = partial(self._run, pairs)
+            yield from _in_order(pool, run, starts, ahead=2 * self._workers)
+
+    def _run(self, pairs: Int[np.ndarray, "pairs 2"], start: int) -> np.ndarray:
+        wanted = pairs[start : start + self._width]
         # The last tile is filled up by repeating its pairs, so that one program serves all.
-        first, second = np.resize(wanted, (width, 2)).astype(np.int32).T
-        return np.asarray(program(columns, first, second, gains))[..., : len(wanted)]
-
-    starts = range(0, len(pairs), width)
-    # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time. A
-    # GPU, or several devices, are kept busy by two.
-    alone = len(devices) == 1 and devices[0].platform == "cpu"
-    workers = (os.cpu_count() or 1) if alone else 2
-    with ThreadPoolExecutor(min(workers, len(starts))) as pool:
-        yield from _in_order(pool, run, starts, ahead=2 * workers)
+        first, second = np.resize(wanted, (self._width, 2)).astype(np.int32).T
+        columns, gains = self._table
+        return np.asarray(self._program(columns, first, second, gains))[..., : len(wanted)]
 
 
 def _in_order(pool, run, starts, ahead):
@@ -110,14 +141,21 @@ def _in_order(pool, run, starts, ahead):
 @lru_cache(maxsize=64)
 def compiled(layout: Layout, mesh: Mesh) -> jax.stages.Wrapped:
     """The tile program, jitted for some devices: the pairs of a tile are split over them."""
+    everywhere, split = PartitionSpec(), PartitionSpec("pairs")
+    specs = (everywhere, split, split, everywhere)
     program = partial(score, layout=layout)
+    return split_over(mesh, program, specs, PartitionSpec(None, None, "pairs"))
+
+
+def split_over(
+    mesh: Mesh,
+    program: Callable[..., Any],
+    in_specs: tuple[PartitionSpec, ...],
+    out_specs: PartitionSpec,
+) -> jax.stages.Wrapped:
+    """A program jitted for some devices, each of which takes its part of the arguments."""
     if mesh.size > 1:
-        everywhere, split = PartitionSpec(), PartitionSpec("pairs")
         program = jax.shard_map(
-            program,
-            mesh=mesh,
-            in_specs=(everywhere, split, split, everywhere),
-            out_specs=PartitionSpec(None, None, "pairs"),
-            check_vma=False,
+            program, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
         )
     return jax.jit(program)
