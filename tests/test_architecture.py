@@ -16,7 +16,22 @@ MAY_IMPORT = {
     "defaults": {"mic"},
     "histogram": {"mic"},
     "mechanisms": {"mechanisms", "mic", "dp", "defaults", "histogram", "sensitivity", "table"},
-    "cli": {"", "demo", "table", "pairwise"},
+    "schema": {"schema", "mic"},
+    "source": {"source", "schema", "mic", "table"},
+    "results": {"results", "dp"},
+    "screening": {
+        "",
+        "screening",
+        "mechanisms",
+        "mic",
+        "dp",
+        "defaults",
+        "sensitivity",
+        "schema",
+        "source",
+        "results",
+    },
+    "cli": {"", "cli", "demo", "dp", "pairwise", "schema", "screening", "source", "table"},
 }
 
 

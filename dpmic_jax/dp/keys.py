@@ -121,7 +121,7 @@ def event_key(key: AnyKey, event: Event) -> Key[Array, ""]:
     digest = event.digest
     if not isinstance(digest, bytes) or len(digest) != _DIGEST_BYTES:
         raise ValueError("expected event.digest to be 32 bytes: use hashlib.sha256(...).digest()")
-    return _fold(noise_key(key), jnp.asarray(np.frombuffer(digest, "<u4").astype(np.uint32)))
+    return fold(noise_key(key), jnp.asarray(np.frombuffer(digest, "<u4").astype(np.uint32)))
 
 
 def pair_key(key: AnyKey, i: Word, j: Word) -> Key[Array, ""]:
@@ -132,7 +132,7 @@ def pair_key(key: AnyKey, i: Word, j: Word) -> Key[Array, ""]:
       i: first column's number, 0 <= i < 2^32; an int, or a scalar uint32 or int32 array.
       j: second column's number, likewise.
     """
-    return _fold(noise_key(key), jnp.stack([_word(i, "i"), _word(j, "j")]))
+    return fold(noise_key(key), jnp.stack([_word(i, "i"), _word(j, "j")]))
 
 
 def wrap(key_data: UInt32[Array, "*keys words"]) -> Key[Array, "*keys"]:
@@ -148,7 +148,8 @@ def wrap(key_data: UInt32[Array, "*keys words"]) -> Key[Array, "*keys"]:
 
 
 @jax.jit
-def _fold(key: Key[Array, ""], words: UInt32[Array, " words"]) -> Key[Array, ""]:
+def fold(key: Key[Array, ""], words: UInt32[Array, " words"]) -> Key[Array, ""]:
+    """`key` folded with one word after the other."""
     # Adds zero, so that the key varies over devices where the words do: a scan's state has to.
     data = jax.random.key_data(key)
     key = wrap(data + jnp.broadcast_to(words[0] - words[0], data.shape))

@@ -134,17 +134,56 @@ class LedgerFile:
 
     def charge(self, event: Event) -> Receipt:
         """Enter `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
+        with self._writing() as (connection, contents):
+            return _enter(connection, contents, event)
+
+    def charge_once(self, event: Event) -> Receipt:
+        """Enter `event` unless it is there, for work that goes on after a crash.
+
+        Only for events that no other work can have, such as by a random number in their label:
+        what is entered before is taken for this very work, paid for and begun.
+        """
+        with self._writing() as (connection, contents):
+            if event in contents.ledger.events:
+                serial = contents.ledger.events.index(event) + 1
+                query = "SELECT hash FROM charges WHERE serial = ?"
+                (kept,) = connection.execute(query, (serial,)).fetchone()
+                return Receipt(contents.header.identity, serial, kept.hex())
+            return _enter(connection, contents, event)
+
+    def set_budget(self, budget: Budget) -> None:
+        """Replace the budget, or raise `BudgetExceeded` if what is spent does not fit it.
+
+        A larger budget is a weaker promise to the same people: theirs to allow, not ours.
+        """
+        if not isinstance(budget, Budget):
+            raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
+        with self._writing() as (connection, contents):
+            header = contents.header._replace(budget=budget)
+            events = Ledger(budget, contents.ledger.events).events
+            if any(event.relation.records < budget.relation.records for event in events):
+                raise BudgetExceeded("what was charged protects fewer records a person")
+            head = header.root
+            for serial, event in enumerate(events, start=1):
+                head = _link(head, serial, event.to_json())
+                change = "UPDATE charges SET hash = ? WHERE serial = ?"
+                connection.execute(change, (head, serial))
+            change = "UPDATE ledger SET header = ?, head = ?"
+            connection.execute(change, (header.to_json(), head))
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, Contents]]:
+        """The checked content, in a transaction that is on the disk when this ends well."""
         with _connection(self.path) as connection:
             # From here to COMMIT no other process can charge.
             connection.execute("BEGIN IMMEDIATE")
-            header, ledger, head = _checked(connection, self.path)
-            serial = len(ledger.spend(event).events)
-            head = _link(head, serial, event.to_json())
-            row = (serial, event.to_json(), head)
-            connection.execute("INSERT INTO charges VALUES (?, ?, ?)", row)
-            connection.execute("UPDATE ledger SET charges = ?, head = ?", (serial, head))
+            yield connection, _checked(connection, self.path)
             connection.execute("COMMIT")
-        return Receipt(header.identity, serial, head.hex())
+
+    @property
+    def identity(self) -> str:
+        """A random name, made with the ledger, that tells it from all others."""
+        return self._read().header.identity
 
     @property
     def ledger(self) -> Ledger:
@@ -175,6 +214,15 @@ class LedgerFile:
         with _connection(self.path) as connection:
             connection.execute("BEGIN")
             return _checked(connection, self.path)
+
+
+def _enter(connection: sqlite3.Connection, contents: Contents, event: Event) -> Receipt:
+    serial = len(contents.ledger.spend(event).events)
+    head = _link(contents.head, serial, event.to_json())
+    row = (serial, event.to_json(), head)
+    connection.execute("INSERT INTO charges VALUES (?, ?, ?)", row)
+    connection.execute("UPDATE ledger SET charges = ?, head = ?", (serial, head))
+    return Receipt(contents.header.identity, serial, head.hex())
 
 
 def _link(head: bytes, serial: int, event: str) -> bytes:

@@ -26,10 +26,10 @@ from dpmic_jax.dp.events import ZCDP, Event, Guarantee, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.written import at_least, positive, written
-from dpmic_jax.mechanisms.release import Key, Release, add_noise, described
+from dpmic_jax.mechanisms.release import Key, Release, add_noise, described, on_lattice
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.binning import Bounds, random
-from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
+from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
 from dpmic_jax.mic.sweep import Device
@@ -281,7 +281,7 @@ def lattice_points(
     """MIC rounded down to the lattice: exact, so not private, and the same bits anywhere."""
     tiles = sweep.score_pairs(cut, pairs, exact_gains(cut.n), devices=devices)
     values = np.concatenate([integer_mic(cut.grids, found) for found in tiles])
-    return np.clip(values >> (VALUE_BITS - lattice.bits), 0, lattice.top)
+    return on_lattice(lattice, values)
 
 
 def _laplace(epsilon: Fraction, delta_up: Fraction) -> LatticeLaplace:

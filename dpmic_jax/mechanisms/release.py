@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray
 from dpmic_jax.dp.events import Event
 from dpmic_jax.dp.keys import SecretKey, pair_key
 from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.mic.characteristic import VALUE_BITS
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.settings import Statistic
 
@@ -64,6 +65,7 @@ def described(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
 
 
 _pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))
+_TOGETHER = 4096  # pairs that get their noise in one call: memory stays flat
 
 
 def add_noise(
@@ -76,6 +78,18 @@ def add_noise(
 
     So the noise of a pair does not depend on which other pairs are released with it.
     """
-    keys = _pair_keys(key, *jnp.asarray(pairs.T, jnp.uint32))
     noisy = jax.vmap(lambda key, point: law.release(point, key=key))
-    return np.asarray(noisy(keys, jnp.asarray(points, jnp.int32)))
+    done = []
+    for start in range(0, len(pairs), _TOGETHER):
+        part, values = pairs[start : start + _TOGETHER], points[start : start + _TOGETHER]
+        # Filled up to a power of two, so that few programs are compiled.
+        width = 1 << (len(part) - 1).bit_length()
+        keys = _pair_keys(key, *jnp.asarray(np.resize(part, (width, 2)).T, jnp.uint32))
+        filled = np.resize(values, (width, *values.shape[1:]))
+        done.append(np.asarray(noisy(keys, jnp.asarray(filled, jnp.int32)))[: len(part)])
+    return np.concatenate(done)
+
+
+def on_lattice(lattice: Lattice, values: Int[np.ndarray, " pairs"]) -> Int[np.ndarray, " pairs"]:
+    """`characteristic.integer_mic` rounded down to the lattice: exact, so not private."""
+    return np.clip(values >> (VALUE_BITS - lattice.bits), 0, lattice.top)

@@ -1,23 +1,14 @@
-"""The `dpmic` command."""
+"""`dpmic pairwise`: exact values, for tables that are nobody's secret."""
 
 import json
-import os
 import time
-from pathlib import Path
 
 import click
 
 STATISTICS = click.Choice(["micr", "mice"])
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="dpmic_jax")
-def main() -> None:
-    """Find which columns of a table depend on each other."""
-    _keep_compiled_programs()
-
-
-@main.command()
+@click.command()
 @click.argument("table", type=click.Choice(["demo"]))
 @click.option("--statistic", type=STATISTICS, default="micr", show_default=True)
 @click.option("--cells", "-B", type=float, default=150, show_default=True, help="Cells a grid.")
@@ -61,13 +52,3 @@ def pairwise(
         f"{len(rows)} pairs of {len(columns.names)} columns, {len(columns.columns[0])} records, "
         f"in {seconds:.1f} s. Not private: exact values."
     )
-
-
-def _keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles between runs, unless the user says where or not to."""
-    import jax
-
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dpmic_jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

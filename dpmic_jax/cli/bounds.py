@@ -1,0 +1,75 @@
+"""`dpmic bounds`: bounds files, to be filled in by hand or bought privately."""
+
+from pathlib import Path
+
+import click
+
+from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.ledger import RECORDS
+from dpmic_jax.cli.options import SEED, the_key
+
+OUT = click.option("--out", type=click.Path(path_type=Path), help="Where to; else it is printed.")
+
+
+@click.group()
+def bounds() -> None:
+    """Write bounds files: what is public about the columns of a table."""
+
+
+@bounds.command()
+@click.argument("table", type=click.Path())
+@OUT
+def template(table: str, out: Path | None) -> None:
+    """Write a template for TABLE: the names of its columns, and nothing of its values."""
+    with answered():
+        from dpmic_jax.schema import template
+        from dpmic_jax.source import column_names
+
+        _put(template(column_names(table)), out)
+
+
+@bounds.command()
+@click.argument("table", type=click.Path())
+@click.option("--within", required=True, type=click.Path(), help="A bounds file, surely wide.")
+@click.option("--epsilon", type=float, required=True, help="Of all columns together.")
+@click.option("--ledger", type=click.Path(), help="A ledger to charge.")
+@RECORDS
+@SEED
+@OUT
+def learn(
+    table: str,
+    within: str,
+    epsilon: float,
+    ledger: str | None,
+    records_per_person: int,
+    seed: int | None,
+    out: Path | None,
+) -> None:
+    """Buy bounds for the numbers of TABLE privately, inside wide public ones."""
+    with answered():
+        if out is not None and out.exists():
+            raise FileExistsError(f"{out} is there already; choose another --out")
+        from dpmic_jax.screening import learn_bounds
+
+        found = learn_bounds(
+            table,
+            within=within,
+            epsilon=epsilon,
+            key=the_key(seed),
+            ledger=ledger,
+            records_per_person=records_per_person,
+        )
+        cost = (
+            f"# bought with epsilon = {epsilon:g}, {found.event.count} columns, n = {found.event.n}"
+        )
+        stamp = "" if found.secret else "# seeded: not for release\n"
+        _put(f"{cost}\n{stamp}\n{found.schema.to_toml()}", out)
+
+
+def _put(text: str, out: Path | None) -> None:
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    if out.exists():
+        raise FileExistsError(f"{out} is there already; choose another --out")
+    out.write_text(text)

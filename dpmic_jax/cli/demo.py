@@ -1,0 +1,31 @@
+"""`dpmic demo`: the built-in table as files, to look at."""
+
+import csv
+from pathlib import Path
+
+import click
+
+from dpmic_jax.cli.exits import answered
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+def demo(folder: Path) -> None:
+    """Write the demo table and its bounds file to FOLDER, to look at."""
+    with answered():
+        from dpmic_jax.demo import demo
+        from dpmic_jax.schema import schema_of
+
+        data = demo()
+        table, bounds = folder / "demo.csv", folder / "demo.toml"
+        for path in (table, bounds):
+            if path.exists():
+                raise FileExistsError(f"{path} is there already; choose another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(table, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(data.columns)
+            columns = [column.tolist() for column in data.columns.values()]
+            writer.writerows(zip(*columns, strict=True))
+        bounds.write_text(schema_of(data.bounds).to_toml())
+        click.echo(f"{table}\n{bounds}\nTry: dpmic screen {table} --bounds {bounds} --epsilon 1")

@@ -1,0 +1,87 @@
+"""`dpmic ledger`: the books of a data set."""
+
+from pathlib import Path
+
+import click
+
+from dpmic_jax.cli.exits import answered
+
+EPSILON = click.option("--epsilon", type=float, required=True, help="Of all releases together.")
+DELTA = click.option("--delta", type=float, default=0.0, show_default=True)
+RECORDS = click.option(
+    "--records-per-person",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many records one person may own.",
+)
+PATH = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+
+
+@click.group()
+def ledger() -> None:
+    """Keep the books of a data set: what was spent, and what may be."""
+
+
+@ledger.command()
+@PATH
+@EPSILON
+@DELTA
+@RECORDS
+@click.option("--bounds", required=True, type=click.Path(), help="The data set's bounds file.")
+@click.option("--name", required=True, help="What the data set is called.")
+def init(
+    path: Path, epsilon: float, delta: float, records_per_person: int, bounds: str, name: str
+) -> None:
+    """Make a ledger at PATH, for the data set of a bounds file."""
+    with answered():
+        from dpmic_jax import Budget, ReplaceOne
+        from dpmic_jax.schema import read_schema
+        from dpmic_jax.screening import create_ledger
+
+        budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
+        create_ledger(path, budget, name=name, schema=read_schema(bounds))
+        click.echo(_shown(path))
+
+
+@ledger.command()
+@PATH
+def show(path: Path) -> None:
+    """Show what was spent of the budget, and on what."""
+    with answered():
+        click.echo(_shown(path))
+
+
+@ledger.command("set-budget")
+@PATH
+@EPSILON
+@DELTA
+@RECORDS
+def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int) -> None:
+    """Replace the budget. A larger one is a weaker promise to the same people."""
+    with answered():
+        from dpmic_jax import Budget, LedgerFile, ReplaceOne
+
+        budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
+        LedgerFile.open(path).set_budget(budget)
+        click.echo(_shown(path))
+
+
+def _shown(path: Path) -> str:
+    from dpmic_jax import LedgerFile
+
+    book = LedgerFile.open(path)
+    content = book.ledger
+    budget, spent, left = content.budget, content.spent, content.left
+    lines = [
+        f"data set  {book.data_set}",
+        f"ledger    {book.identity}",
+        f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, "
+        f"{budget.relation.records} record(s) a person",
+        f"spent     epsilon {spent.epsilon if content.events else 0.0:.6g}",
+        f"left      epsilon {left.epsilon:.6g}" + (f", rho {left.rho:.6g}" if left.rho else ""),
+    ]
+    for serial, event in enumerate(content.events, start=1):
+        cost = f"{event.count} x {event.guarantee}"
+        lines.append(f"{serial:>4}  {event.mechanism}, n={event.n}: {cost}; {event.label}")
+    return "\n".join(lines)

@@ -1,0 +1,70 @@
+"""A run's key on disk: readable by its owner only, there until the run is done, then destroyed.
+
+Overwriting and unlinking is what a program can do. A file system that keeps old blocks
+(journals, snapshots, flash memory) may hold the key longer: keep runs where that is no danger.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dpmic_jax.dp.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
+
+_WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
+
+
+class KeyLost(Exception):  # noqa: N818 - what happened, not a mistake of the caller
+    """The key of an unfinished run is gone or not to be trusted."""
+
+
+def save(path: Path, key: AnyKey) -> None:
+    """Write a key to a new file that only its owner may read, and make it durable."""
+    words = np.asarray(jax.random.key_data(noise_key(key)))
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(file, words.astype("<u4").tobytes())
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def load(path: Path) -> AnyKey:
+    """The key that `save` wrote.
+
+    Raises:
+      KeyLost: there is none, or others may have read it.
+    """
+    try:
+        content, mode = path.read_bytes(), path.stat().st_mode
+    except FileNotFoundError:
+        raise KeyLost(f"there is no key at {path}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise KeyLost(f"{path} may be read by others, so its noise may be known")
+    if len(content) not in [4 * words for words in _WORDS]:
+        raise KeyLost(f"{path} is damaged")
+    key = wrap(jnp.asarray(np.frombuffer(content, "<u4").astype(np.uint32)))
+    return SecretKey(key) if is_secret(key) else key
+
+
+def same(one: AnyKey, other: AnyKey) -> bool:
+    """Whether two keys have the same words."""
+    pair = (np.asarray(jax.random.key_data(noise_key(key))) for key in (one, other))
+    return np.array_equal(*pair)
+
+
+def destroy(path: Path) -> None:
+    """Overwrite the file and remove it, if it is there."""
+    try:
+        file = os.open(path, os.O_WRONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.write(file, bytes(os.fstat(file).st_size))
+        os.fsync(file)
+    finally:
+        os.close(file)
+    path.unlink()

@@ -1,0 +1,26 @@
+"""Screening a whole table: one budget, all pairs, any size, any number of devices."""
+
+from dpmic_jax.screening.asks import Above, Against, AllPairs, Ask, Between, TopK
+from dpmic_jax.screening.books import create_ledger
+from dpmic_jax.screening.learning import LearntBounds, learn_bounds
+from dpmic_jax.screening.planning import bulk
+from dpmic_jax.screening.preview import Preview, preview
+from dpmic_jax.screening.screen import screen
+from dpmic_jax.screening.work import Resources
+
+__all__ = [
+    "Above",
+    "Against",
+    "AllPairs",
+    "Ask",
+    "Between",
+    "LearntBounds",
+    "Preview",
+    "Resources",
+    "TopK",
+    "bulk",
+    "create_ledger",
+    "learn_bounds",
+    "preview",
+    "screen",
+]

@@ -1,0 +1,277 @@
+"""`screen`: which columns of a sensitive table depend on each other, for one budget."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from tqdm import tqdm
+
+from dpmic_jax.dp.events import ReplaceOne
+from dpmic_jax.dp.keys import AnyKey, is_secret, noise_key
+from dpmic_jax.dp.ledger import BudgetExceeded, LedgerFile, Receipt
+from dpmic_jax.dp.sealed import SealBroken
+from dpmic_jax.mic.grids import cells
+from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.sweep import Device
+from dpmic_jax.results import ScreenResult, Statement, flavour_of
+from dpmic_jax.screening import distributed, planning
+from dpmic_jax.screening.asks import Ask, Positions
+from dpmic_jax.screening.books import check_data_set
+from dpmic_jax.screening.folder import Folder
+from dpmic_jax.screening.independence import dependence_level
+from dpmic_jax.screening.planning import Plan, Rule, bulk
+from dpmic_jax.screening.work import DEFAULT, Resources, Work, chosen_pairs, opened, tiling
+from dpmic_jax.source import Source, open_source
+
+
+def screen(
+    table: Any,
+    *,
+    bounds: Any,
+    epsilon: float,
+    delta: float = 0.0,
+    ask: Ask,
+    key: AnyKey,
+    ledger: LedgerFile | str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] | None = None,
+    records_per_person: int = 1,
+    statistic: MICr | Rule = bulk,
+    resources: Resources = DEFAULT,
+    devices: Sequence[Device] = (),
+    client: Any = None,
+) -> ScreenResult:
+    """Screen a table: (epsilon, delta)-DP for everyone in it.
+
+    The table is checked in a first pass, of which only n and the verdict are kept. Then the
+    ledger is charged, durably. Only then is anything computed. The same call with the same `out`
+    goes on with a run that was interrupted, to the same bits, and is charged once; when the run
+    is done it gives the result again.
+
+    Args:
+      table: an array, a data frame, or the path of a CSV or Parquet file.
+      bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
+      epsilon, delta: what all that is released costs at most.
+      ask: `AllPairs()`, `Against(column)`, `Between(columns_a, columns_b)`, `TopK(k)` or
+        `Above(threshold, at_most)`.
+      key: `secret_key()`; or `seeded_key(seed)` for research, which every output then says.
+      ledger: a ledger's file to charge. Without one, keep the books yourself.
+      out: the run's folder, which lets it go on after an interruption.
+      records_per_person: how many records one person may own.
+      statistic: a `MICr`, or a rule (n, epsilon for each pair) -> MICr.
+      resources: memory, rows read at a time, pairs stored together.
+      devices: of this machine; pairs are split over them.
+      client: a `dask.distributed.Client` whose workers do the work. They have to see the table's
+        file and the run's folder under the same paths.
+    """
+    relation = ReplaceOne(records_per_person)
+    secret = is_secret(key)  # refuses what is no key, before any work
+    book = ledger if isinstance(ledger, LedgerFile | None) else LedgerFile.open(ledger)
+    folder = None if out is None else Folder(Path(out).absolute())
+    source = open_source(table, bounds)
+    if book is not None:
+        check_data_set(book, source.schema)
+    if client is not None:
+        distributed.check(source, folder)
+
+    def planned(run: str) -> Plan:
+        return planning.plan(
+            names=source.names,
+            n=n,
+            ask=ask,
+            epsilon=epsilon,
+            delta=delta,
+            statistic=statistic,
+            relation=relation,
+            label=f"run {run}, bounds {bounds_digest}",
+        )
+
+    bounds_digest = hashlib.sha256(source.schema.canonical().encode()).hexdigest()[:16]
+    n = source.validate()
+    with folder.locked() if folder else nullcontext():
+        begun = folder.begun if folder else None
+        run = begun["run"] if begun else _run_id(planned(""), key)
+        plan = planned(run)
+        identity = {
+            "run": run,
+            "event": plan.event.to_json(),
+            "ledger": book.identity if book else None,
+            "table": _table_identity(source),
+        }
+        size = tiling(plan, source.bounds, resources).size
+        if folder and begun:
+            _same_run(folder, begun, identity)
+            finished = folder.result
+            if finished is not None:
+                folder.clear()
+                return replace(ScreenResult.from_json(finished), flavour=flavour_of(table))
+            folder.check_key(key)
+            key, size = folder.key, begun["tile"]
+        elif folder:
+            folder.begin({**identity, "tile": size}, key)
+        receipt = _charged_once(book, plan, folder)
+        job = Job(source, plan, resources, tuple(devices), folder, size, key, client)
+        pairs, values = job.run()
+        result = _result(plan, pairs, values, secret, receipt, run, flavour_of(table))
+        if folder:
+            folder.finish(result.to_json())
+        return result
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run's work, from tiles that may be there already to released values."""
+
+    source: Source
+    plan: Plan
+    resources: Resources
+    devices: tuple[Device, ...]
+    folder: Folder | None
+    size: int
+    key: AnyKey
+    client: Any
+
+    def run(self) -> tuple[Positions, np.ndarray]:
+        plan, key, pairs = self.plan, self.key, self.plan.pairs
+        contents = self._kept()
+        tiles = range(-(-len(pairs) // self.size))
+        missing = [number for number in tiles if number not in contents]
+        # What the noise of a pair is does not depend on who computes it.
+        local = None
+        if (missing and self.client is None) or plan.choice is not None:
+            local = Work(self.source, plan, self.resources, self.devices)
+        done = len(pairs) - sum(len(self._part(number)) for number in missing)
+        with tqdm(total=len(pairs), initial=done, unit=" pairs", disable=None) as bar:
+            for number, content in self._computed(missing, local, bar.update):
+                contents[number] = content
+                if self.folder:
+                    self.folder.keep_tile(number, content)
+        noisy = np.concatenate([opened(plan, number, contents[number], key) for number in tiles])
+        if plan.choice is not None and local is not None:
+            pairs = chosen_pairs(plan, plan.choice, noisy, key)
+            noisy = local.noised(pairs, key)
+        return pairs, np.asarray(noisy) * 2.0**-plan.values.lattice.bits
+
+    def _part(self, number: int) -> Positions:
+        return self.plan.pairs[number * self.size : (number + 1) * self.size]
+
+    def _kept(self) -> dict[int, bytes]:
+        """Tiles of an interrupted run that are as they should be."""
+        kept = {}
+        for number in self.folder.tiles() if self.folder else ():
+            content = self.folder.tile(number) if self.folder else None
+            with suppress(SealBroken):
+                if content is not None:
+                    opened(self.plan, number, content, self.key)
+                    kept[number] = content
+        return kept
+
+    def _computed(
+        self, missing: Sequence[int], local: Work | None, progress: Callable[[int], object]
+    ) -> Iterator[tuple[int, bytes]]:
+        if not missing:
+            return
+        if self.client is not None and self.folder is not None:
+            task = distributed.Task(self.source, self.plan, self.resources, self.folder, self.size)
+            for number, content in distributed.tiles(self.client, task, missing):
+                progress(len(self._part(number)))
+                yield number, content
+        elif local is not None:
+            found = local.tiles(missing, self.size, self.key, progress)
+            yield from zip(missing, found, strict=True)
+
+
+def _run_id(plan: Plan, key: AnyKey) -> str:
+    """Random, but for a seeded run, which has to come out the same each time."""
+    if is_secret(key):
+        return secrets.token_hex(16)
+    words = np.asarray(jax.random.key_data(noise_key(key))).tobytes()
+    return "seeded-" + hashlib.sha256(words + plan.event.digest).hexdigest()[:25]
+
+
+def _table_identity(source: Source) -> list[str | int]:
+    """What tells whether a file is still the one that the run began with."""
+    if source.path is None:
+        return ["in memory"]
+    about = source.path.stat()
+    return [str(source.path.resolve()), about.st_size, about.st_mtime_ns]
+
+
+def _same_run(folder: Folder, begun: dict[str, Any], identity: dict[str, Any]) -> None:
+    different = [name for name, value in identity.items() if begun.get(name) != value]
+    if different:
+        what = {
+            "event": "other settings (table, bounds, ask, epsilon, delta or statistic)",
+            "ledger": "another ledger",
+            "table": "another table, or the table's file has changed since",
+        }
+        raise ValueError(
+            f"out={folder.path} holds a run with {what[different[0]]}; use a new folder, or "
+            "repeat the call that began it"
+        )
+
+
+def _charged_once(book: LedgerFile | None, plan: Plan, folder: Folder | None) -> Receipt | None:
+    """Charge the run's event, unless it was before the run was interrupted.
+
+    An event of a run with a folder is its own: the label has the run's number.
+    """
+    if book is None:
+        return None
+    try:
+        return book.charge_once(plan.event) if folder else book.charge(plan.event)
+    except BudgetExceeded:
+        if folder:  # nothing was charged, so nothing is left to go on with
+            folder.abandon()
+        raise
+
+
+def _result(
+    plan: Plan,
+    pairs: Positions,
+    values: np.ndarray,
+    secret: bool,
+    receipt: Receipt | None,
+    run: str,
+    flavour: str | None,
+) -> ScreenResult:
+    return ScreenResult(
+        names=plan.names,
+        pairs=pairs,
+        mic=values,
+        noise_sd=plan.noise_sd,
+        half_width=plan.noise_quantile(0.025),
+        independence=dependence_level(plan),
+        candidates=len(plan.pairs),
+        ask=str(plan.ask),
+        statement=_statement(plan, secret, receipt, run),
+        flavour=flavour,
+    )
+
+
+def _statement(plan: Plan, secret: bool, receipt: Receipt | None, run: str) -> Statement:
+    from dpmic_jax import __version__
+
+    return Statement(
+        relation=plan.event.relation,
+        epsilon=plan.epsilon,
+        delta=plan.spent_delta,
+        mechanism=plan.mechanism,
+        guarantee=plan.guarantee_text,
+        sensitivity=float(plan.event.sensitivity),
+        n=plan.n,
+        B=cells(plan.statistic.B, plan.n),
+        c=float(plan.statistic.c),
+        sizes=dict(plan.event.settings)["sizes"],
+        secret=secret,
+        version=__version__,
+        ledger=None if receipt is None else f"{receipt.ledger}#{receipt.serial}",
+        run=run,
+        event=plan.event.to_json(),
+    )
