@@ -48,15 +48,43 @@ if TYPE_CHECKING:
         debias,
         private_bounds,
     )
+    from dpmic_jax.results import ScreenResult
+    from dpmic_jax.schema import (
+        Categories,
+        FixedValue,
+        Number,
+        OwnBin,
+        Schema,
+        read_schema,
+    )
+    from dpmic_jax.screening import (
+        Above,
+        Against,
+        AllPairs,
+        Between,
+        Preview,
+        Resources,
+        TopK,
+        create_ledger,
+        learn_bounds,
+        preview,
+        screen,
+    )
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Above",
+    "Against",
+    "AllPairs",
+    "Between",
     "Budget",
     "BudgetExceeded",
+    "Categories",
     "Characteristic",
     "EqualCells",
     "Event",
+    "FixedValue",
     "HistogramRelease",
     "Ledger",
     "LedgerFile",
@@ -66,9 +94,12 @@ __all__ = [
     "MICrGauss",
     "MICrHistogram",
     "MICrLap",
+    "Number",
     "OctaveCells",
+    "OwnBin",
     "PairCharacteristic",
     "Pairwise",
+    "Preview",
     "PrivateBounds",
     "PublishedMICeLap",
     "PublishedMICrGeom",
@@ -76,9 +107,14 @@ __all__ = [
     "QuantileBounds",
     "Release",
     "ReplaceOne",
+    "Resources",
+    "Schema",
+    "ScreenResult",
+    "TopK",
     "all_sizes",
     "characteristic",
     "characteristics",
+    "create_ledger",
     "debias",
     "definition",
     "exact_gains",
@@ -87,6 +123,7 @@ __all__ = [
     "grouped",
     "is_secret",
     "ladder",
+    "learn_bounds",
     "mas",
     "mcn",
     "mev",
@@ -94,9 +131,12 @@ __all__ = [
     "micr",
     "pairwise",
     "power",
+    "preview",
     "private_bounds",
     "random",
+    "read_schema",
     "reshef",
+    "screen",
     "secret_key",
     "seeded_key",
     "tic",
@@ -106,7 +146,16 @@ __all__ = [
 
 # Where the private part is. It is imported when it is first used, for it takes a quarter of a
 # second.
-_PRIVATE = ("mechanisms", "dp.budget", "dp.events", "dp.keys", "dp.ledger")
+_PRIVATE = (
+    "dp.budget",
+    "dp.events",
+    "dp.keys",
+    "dp.ledger",
+    "schema",
+    "mechanisms",
+    "results",
+    "screening",
+)
 
 
 def __getattr__(name: str) -> Any:

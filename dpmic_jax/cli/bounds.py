@@ -47,8 +47,7 @@ def learn(
 ) -> None:
     """Buy bounds for the numbers of TABLE privately, inside wide public ones."""
     with answered():
-        if out is not None and out.exists():
-            raise FileExistsError(f"{out} is there already; choose another --out")
+        _check_free(out)  # before anything is bought
         from dpmic_jax.screening import learn_bounds
 
         found = learn_bounds(
@@ -66,10 +65,18 @@ def learn(
         _put(f"{cost}\n{stamp}\n{found.schema.to_toml()}", out)
 
 
+def _check_free(out: Path | None) -> None:
+    if out is not None and out.exists():
+        raise FileExistsError(f"{out} is there already; choose another --out")
+    if out is not None and not out.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {out.parent}; make it, or choose another --out"
+        )
+
+
 def _put(text: str, out: Path | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
-    if out.exists():
-        raise FileExistsError(f"{out} is there already; choose another --out")
-    out.write_text(text)
+    _check_free(out)
+    out.write_text(text, encoding="utf-8")

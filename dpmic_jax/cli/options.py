@@ -31,10 +31,10 @@ def the_ask(text: str) -> Any:
             return AllPairs()
         if kind == "top":
             return TopK(int(rest))
-        if kind == "above":
+        if kind == "above" and rest.count(":") == 1:
             threshold, at_most = rest.split(":")
             return Above(float(threshold), int(at_most))
-        if kind == "between":
+        if kind == "between" and rest.count("/") == 1:
             a, b = rest.split("/")
             return Between(tuple(a.split(",")), tuple(b.split(",")))
         if kind == "against" and rest:

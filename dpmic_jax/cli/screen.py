@@ -98,7 +98,7 @@ def screen(
             epsilon, delta, ask, records_per_person, cells, fineness, memory, rows, tile
         )
         if heatmap is not None:
-            _needs_matplotlib()
+            _check_picture(heatmap, out)
         with _client(dask) as client:
             result = run(
                 data,
@@ -113,11 +113,10 @@ def screen(
         if out is not None:
             result.to_csv(out / "result.csv")
         if heatmap is not None:
-            figure = result.plot.heatmap().get_figure(root=True)
-            figure.savefig(heatmap, dpi=150, bbox_inches="tight")
+            _draw(result, heatmap)
         seconds = round(time.perf_counter() - started, 3)
         if not as_json:
-            click.echo(str(result.top(min(top, len(result.mic)))))
+            click.echo(result.text(top))
             click.echo(f"{seconds:.1f} s. {result.statement.text()}")
             return
         expected = preview(columns=result.names, n=result.statement.n, **settings)
@@ -220,9 +219,24 @@ def _client(address: str | None) -> Any:
     return Client(address)
 
 
-def _needs_matplotlib() -> None:
+def _draw(result: Any, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    result.plot.heatmap()
+    plt.savefig(path, dpi=150, bbox_inches="tight")
+
+
+def _check_picture(path: Path, out: Path | None) -> None:
+    """Refuse a picture that cannot be drawn before anything is charged."""
     try:
         import matplotlib as mpl
     except ImportError:
         raise ImportError("--heatmap needs matplotlib: pip install 'dpmic_jax[plot]'") from None
     mpl.use("Agg")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(f"expected --heatmap to end in {', '.join(sorted(known))}, got {path}")
+    if path.is_dir() or not (path.parent.is_dir() or path.parent == out):
+        raise ValueError(f"expected --heatmap to be a file in a folder that is there, got {path}")

@@ -4,6 +4,7 @@ Overwriting and unlinking is what a program can do. A file system that keeps old
 (journals, snapshots, flash memory) may hold the key longer: keep runs where that is no danger.
 """
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 from dpmic_jax.dp.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
 
 _WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
+_SUM = 32  # bytes of SHA-256 after the words: a damaged key may be one that anybody guesses
 
 
 class KeyLost(Exception):  # noqa: N818 - what happened, not a mistake of the caller
@@ -26,7 +28,8 @@ def save(path: Path, key: AnyKey) -> None:
     words = np.asarray(jax.random.key_data(noise_key(key)))
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.write(file, words.astype("<u4").tobytes())
+        content = words.astype("<u4").tobytes()
+        os.write(file, content + hashlib.sha256(content).digest())
         os.fsync(file)
     finally:
         os.close(file)
@@ -44,7 +47,9 @@ def load(path: Path) -> AnyKey:
         raise KeyLost(f"there is no key at {path}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
         raise KeyLost(f"{path} may be read by others, so its noise may be known")
-    if len(content) not in [4 * words for words in _WORDS]:
+    content, kept = content[:-_SUM], content[-_SUM:]
+    whole = len(content) in [4 * words for words in _WORDS]
+    if not whole or kept != hashlib.sha256(content).digest():
         raise KeyLost(f"{path} is damaged")
     key = wrap(jnp.asarray(np.frombuffer(content, "<u4").astype(np.uint32)))
     return SecretKey(key) if is_secret(key) else key
@@ -52,8 +57,8 @@ def load(path: Path) -> AnyKey:
 
 def same(one: AnyKey, other: AnyKey) -> bool:
     """Whether two keys have the same words."""
-    pair = (np.asarray(jax.random.key_data(noise_key(key))) for key in (one, other))
-    return np.array_equal(*pair)
+    first, second = (np.asarray(jax.random.key_data(noise_key(key))) for key in (one, other))
+    return np.array_equal(first, second)
 
 
 def destroy(path: Path) -> None:

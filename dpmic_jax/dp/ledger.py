@@ -111,6 +111,8 @@ class LedgerFile:
         for taken in (path, *(path.with_name(path.name + end) for end in ("-journal", "-wal"))):
             if os.path.lexists(taken):
                 raise FileExistsError(f"{taken} is there; open it, or choose another path")
+        if not path.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {path.parent}; make it first")
         if not isinstance(data_set, str) or not data_set.isprintable() or not data_set:
             raise ValueError("expected data_set to be the data set's name, of printable characters")
         if not isinstance(budget, Budget):

@@ -25,6 +25,16 @@ Cuts = Shaped[np.ndarray, "_"]
 Bounds = tuple[float, float]
 
 
+class WithMissing(NamedTuple):
+    """Bounds of a column in which -inf stands for a missing value, with a part of its own."""
+
+    low: float
+    high: float
+
+
+Limits = Bounds | WithMissing
+
+
 class Partitions(NamedTuple):
     """Columns cut into parts of several sizes.
 
@@ -136,20 +146,41 @@ def _mass_edges(
 
 
 def by_range(
-    columns: Sequence[Column], bounds: Sequence[Bounds], sizes: Sequence[int]
+    columns: Sequence[Column], bounds: Sequence[Limits], sizes: Sequence[int]
 ) -> Partitions:
     """Parts of equal width on public bounds; what lies outside goes to the outer parts.
 
     The cut p/q of [low, high] is low + (high - low) p/q, computed exactly and rounded once
     to the column's dtype, so that sizes which share a cut share it to the last bit.
+
+    On bounds `WithMissing` the first of q parts holds the missing values, and the others
+    are q - 1 parts of equal width. Neither kind of cut looks at a value.
     """
-    fractions, edges = _width_edges(tuple(sizes))
+    sizes = tuple(sizes)
     fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
-    for index, (values, (low, high)) in enumerate(zip(columns, bounds, strict=True)):
-        cut, reached = _width_cuts(fractions, Fraction(low), Fraction(high), values.dtype)
+    for index, (values, limits) in enumerate(zip(columns, bounds, strict=True)):
+        missing = isinstance(limits, WithMissing)
+        fractions, _ = _missing_edges(sizes) if missing else _width_edges(sizes)
+        low, high = map(Fraction, limits)
+        cut, reached = _width_cuts(fractions, low, high, values.dtype)
+        if missing:
+            cut, reached = np.append(_lowest(values.dtype), cut), reached + 1
         fine[index] = np.minimum(np.searchsorted(cut, values, side="right"), reached)
         cuts.append(cut)
-    return Partitions(fine, np.broadcast_to(edges, (len(columns), *edges.shape)), tuple(cuts))
+    return Partitions(fine, _range_edges(bounds, sizes), tuple(cuts))
+
+
+def _range_edges(
+    bounds: Sequence[Limits], sizes: tuple[int, ...]
+) -> Integer[np.ndarray, "columns sizes longest"]:
+    """Where the parts of every size begin among the fine bins of each column."""
+    _, edges = _width_edges(sizes)
+    edges = np.broadcast_to(edges, (len(bounds), *edges.shape))
+    missing = [isinstance(limits, WithMissing) for limits in bounds]
+    if any(missing):
+        edges = edges.copy()
+        edges[missing] = _missing_edges(sizes)[1]
+    return edges
 
 
 @lru_cache(maxsize=64)
@@ -163,6 +194,20 @@ def _width_edges(
     for row, q in zip(edges, sizes, strict=True):
         row[:q] = [0, *(place[Fraction(p, q)] for p in range(1, q))]
     return tuple(fractions), edges
+
+
+@lru_cache(maxsize=64)
+def _missing_edges(
+    sizes: tuple[int, ...],
+) -> tuple[tuple[Fraction, ...], Integer[np.ndarray, "sizes longest"]]:
+    """The same with fine bin 0, and part 0 of every size, for the missing values."""
+    fractions, inner = _width_edges(tuple(q - 1 for q in sizes))
+    return fractions, np.pad(inner + 1, ((0, 0), (1, 0)))
+
+
+def _lowest(dtype: np.dtype) -> Cuts:
+    """The cut below every value but -inf."""
+    return np.array([(np.iinfo if dtype.kind in "iu" else np.finfo)(dtype).min], dtype)
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import NamedTuple
 
 from dpmic_jax.mic import binning
-from dpmic_jax.mic.binning import Bounds, Column, Partitions, Ties
+from dpmic_jax.mic.binning import Column, Limits, Partitions, Ties
 from dpmic_jax.mic.grids import (
     Cells,
     Grid,
@@ -92,8 +92,11 @@ class MICr(_Statistic):
 
     c: float = 5
 
-    def cut(self, columns: Sequence[Column], bounds: Sequence[Bounds]) -> Cut:
-        """Cut columns by width; values outside the bounds go to the outer parts."""
+    def cut(self, columns: Sequence[Column], bounds: Sequence[Limits]) -> Cut:
+        """Cut columns by width; values outside the bounds go to the outer parts.
+
+        `WithMissing` bounds give missing values (-inf) a part of their own.
+        """
         return self._cut(columns, lambda sizes: binning.by_range(columns, bounds, sizes))
 
 

@@ -20,7 +20,7 @@ class AllPairs:
     def pairs(self, names: Names) -> Positions:
         if len(names) < 2:
             raise ValueError(f"expected a table of at least 2 columns, got {len(names)}")
-        return np.array(list(itertools.combinations(range(len(names)), 2)))
+        return np.stack(np.triu_indices(len(names), 1), axis=1)
 
     def __str__(self) -> str:
         return "all pairs"
@@ -32,6 +32,10 @@ class Against:
 
     column: str
 
+    def __post_init__(self):
+        if not isinstance(self.column, str):
+            raise TypeError(f"expected column of Against to be a name, got {self.column!r}")
+
     def pairs(self, names: Names) -> Positions:
         one = _position(names, self.column, "Against")
         others = [other for other in range(len(names)) if other != one]
@@ -40,7 +44,7 @@ class Against:
         return np.sort([(one, other) for other in others], axis=1)
 
     def __str__(self) -> str:
-        return f"{self.column} against the rest"
+        return f"{self.column!r} against the rest"
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Between:
             columns = getattr(self, name)
             if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
                 raise TypeError(f"expected {name} of Between to be a list of column names")
+            if not all(isinstance(column, str) for column in columns):
+                raise TypeError(f"expected {name} of Between to be column names, which are text")
             object.__setattr__(self, name, tuple(columns))
         both = set(self.columns_a) & set(self.columns_b)
         if both:
@@ -90,7 +96,8 @@ class TopK:
 
     def __post_init__(self):
         object.__setattr__(self, "k", whole("k", self.k))
-        _check_share(self.share)
+        _check_fraction("share", self.share)
+        _check_group(self.among)
 
     @property
     def most(self) -> int:
@@ -130,10 +137,10 @@ class Above:
     among: Group = AllPairs()
 
     def __post_init__(self):
-        if not 0 < self.threshold < 1:
-            raise ValueError(f"expected 0 < threshold < 1, got {self.threshold}")
+        _check_fraction("threshold", self.threshold)
         object.__setattr__(self, "at_most", whole("at_most", self.at_most))
-        _check_share(self.share)
+        _check_fraction("share", self.share)
+        _check_group(self.among)
 
     @property
     def most(self) -> int:
@@ -160,6 +167,16 @@ def _once(columns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(columns))
 
 
-def _check_share(share: float) -> None:
-    if not 0 < share < 1:
-        raise ValueError(f"expected 0 < share < 1 of epsilon for choosing pairs, got {share}")
+def _check_fraction(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected {name} to be a Python float, got {value!r}")
+    if not 0 < value < 1:
+        raise ValueError(f"expected 0 < {name} < 1, got {value}")
+
+
+def _check_group(among: Group) -> None:
+    if not isinstance(among, Group):
+        raise TypeError(
+            "expected among to be AllPairs(), Against(column) or Between(columns_a, columns_b), "
+            f"got {among!r}"
+        )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
+from scipy.stats import binom
 
 from dpmic_jax.dp.lattice import LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK
@@ -62,12 +63,21 @@ def _separated(
     first = max(low, min(weak) - _REACH * scale)
     last = min(high, max(weak) + _REACH * scale)
     line = np.linspace(first, last, _POINTS)
-    below = np.prod([1 - above((line - value) / scale) for value in weak], axis=0)
+    below = _product(lambda value: 1 - above((line - value) / scale), weak)
     # All of the chance below the first point is at it.
     steps = np.diff(below, prepend=0.0)
     middle = np.concatenate([line[:1], (line[1:] + line[:-1]) / 2])
-    passed = np.prod([above((middle - value) / scale) for value in strong], axis=0)
+    passed = _product(lambda value: above((middle - value) / scale), strong)
     return float((steps * passed).sum())
+
+
+def _product(factor: Callable[[float], Line], values: Sequence[float]) -> Line:
+    """The product of a factor for each value; equal values are many in a plan."""
+    distinct, counts = np.unique(np.asarray(values, float), return_counts=True)
+    found = np.ones(_POINTS)
+    for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+        found *= factor(value) ** count
+    return found
 
 
 def _laplace_above(x: Line) -> Line:
@@ -81,3 +91,9 @@ def _normal_above(x: Line) -> Line:
 
 def _exponential_above(x: Line) -> Line:
     return np.exp(-np.maximum(x, 0))
+
+
+def expected_count(chance: float, runs: int, *, share: float = 0.99) -> tuple[int, int]:
+    """The smallest and largest number of right answers in so many runs, but for 1 - share."""
+    low, high = binom.interval(share, runs, min(max(chance, 0.0), 1.0))
+    return int(low), int(high)

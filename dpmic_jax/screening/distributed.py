@@ -12,7 +12,7 @@ from typing import Any
 
 from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.planning import Plan
-from dpmic_jax.screening.work import Resources, Work
+from dpmic_jax.screening.work import Resources, Work, table_identity
 from dpmic_jax.source import Source
 
 _one_at_a_time = threading.Lock()
@@ -68,12 +68,13 @@ def one_tile(task: Task, number: int) -> bytes:
         return content
 
 
-_held: dict[str, Work] = {}
+_held: dict[tuple[str | int, ...], Work] = {}
 
 
 def _work(task: Task) -> Work:
     """The table of the run at hand, read once a worker."""
-    run = task.plan.event.label
+    # With the file, for seeded runs of two tables may have one label.
+    run = (task.plan.event.label, *table_identity(task.source))
     if run not in _held:
         _held.clear()
         _held[run] = Work(task.source, task.plan, task.resources)

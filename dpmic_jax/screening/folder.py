@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dpmic_jax.dp import keyfile
+from dpmic_jax.dp.events import Event
 from dpmic_jax.dp.keyfile import KeyLost
 from dpmic_jax.dp.keys import AnyKey, is_secret
 from dpmic_jax.results.files import write
 
 _OURS = {"run.json", "key", "tiles", "result.json", "result.csv", "heatmap.png", "lock"}
+_NEEDED = {"run", "event", "columns", "ledger", "table", "tile"}  # in run.json
 _UNFINISHED = ".*.new"  # what a killed `write` leaves
 
 
@@ -39,7 +41,7 @@ class Folder:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"expected out to be a folder, but {self.path} is a file")
         strangers = self._strangers()
-        if strangers:
+        if strangers and not (self.path / "run.json").exists():
             raise ValueError(
                 f"out={self.path} holds {strangers[0]!r}, which is no run's; use a new folder"
             )
@@ -56,26 +58,43 @@ class Folder:
     def begun(self) -> dict[str, Any] | None:
         """What `begin` wrote, if it did."""
         try:
-            return json.loads((self.path / "run.json").read_text())
+            content = json.loads((self.path / "run.json").read_text())
         except FileNotFoundError:
+            if self.result is not None:
+                raise ValueError(
+                    f"out={self.path} has a result, but not the run.json of its run; use a new "
+                    "folder"
+                ) from None
             return None
         except ValueError:
-            raise ValueError(f"{self.path / 'run.json'} is damaged; use a new folder") from None
+            content = None
+        if not isinstance(content, dict) or not content.keys() >= _NEEDED:
+            raise ValueError(f"{self.path / 'run.json'} is damaged; use a new folder")
+        return content
+
+    @property
+    def records(self) -> int | None:
+        """How many records the table of a run has that is done; None if there is none."""
+        if not self.path.is_dir() or self.result is None:
+            return None
+        begun = self.begun
+        return None if begun is None else Event.from_json(begun["event"]).n
 
     def begin(self, content: dict[str, Any], key: AnyKey) -> None:
         """Keep the key and the public description. What a killed start left is replaced."""
         keyfile.destroy(self.path / "key")
         keyfile.save(self.path / "key", key)
-        (self.path / "tiles").mkdir(exist_ok=True)
+        self._remove_tiles()
+        (self.path / "tiles").mkdir()
         _write(self.path / "run.json", json.dumps(content, indent=1, sort_keys=True).encode())
 
     def abandon(self) -> None:
         """Undo `begin`: nothing was charged."""
-        keyfile.destroy(self.path / "key")
-        for name in ("run.json", "lock"):
-            (self.path / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            (self.path / "tiles").rmdir()
+        # First, for a run without its key would be taken for one that was charged.
+        (self.path / "run.json").unlink(missing_ok=True)
+        self.clear()
+        (self.path / "lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # which is not empty if it was not ours alone
             self.path.rmdir()
 
     @property
@@ -102,7 +121,8 @@ class Folder:
 
     def tiles(self) -> list[int]:
         """The numbers of the tiles that are there."""
-        return [int(tile.name) for tile in (self.path / "tiles").glob("[0-9]*")]
+        there = (tile.name for tile in (self.path / "tiles").glob("[0-9]*"))
+        return [int(name) for name in there if name.isdecimal()]
 
     def tile(self, number: int) -> bytes | None:
         """A finished tile's content; None if it is missing or damaged."""
@@ -135,13 +155,16 @@ class Folder:
     def clear(self) -> None:
         """What is left to do once the result is there."""
         keyfile.destroy(self.path / "key")
+        self._remove_tiles()
+        for part in self.path.glob(_UNFINISHED):
+            part.unlink()
+
+    def _remove_tiles(self) -> None:
         tiles = self.path / "tiles"
         if tiles.exists():
             for tile in tiles.iterdir():
                 tile.unlink()
             tiles.rmdir()
-        for part in self.path.glob(_UNFINISHED):
-            part.unlink()
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -18,12 +18,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from scipy.special import ndtri
 
 from dpmic_jax import defaults, sensitivity
 from dpmic_jax.dp.budget import Budget
+from dpmic_jax.dp.composition import numerical
 from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP, ReplaceOne
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
@@ -92,7 +94,7 @@ class Plan:
     @property
     def pairs(self) -> Positions:
         """Every pair that is looked at."""
-        return self.ask.pairs(self.names)
+        return _pairs(self.ask, self.names)
 
     @property
     def released(self) -> int:
@@ -158,7 +160,7 @@ def plan(
             f"TopK(k) or Above(threshold, at_most), got {ask!r}"
         )
     budget = Budget(epsilon, delta, relation)
-    pairs = ask.pairs(names)
+    pairs = _pairs(ask, names)
     selecting = isinstance(ask, TopK | Above)
     each = epsilon * (1 - ask.share) / ask.most if selecting else epsilon / len(pairs)
     chosen = _settled(statistic, n, each)
@@ -180,7 +182,7 @@ def plan(
         n=n,
         sensitivity=moved,
         count=count,
-        settings=(*described(chosen, n), ("ask", str(ask)), ("noise", type(law).__name__)),
+        settings=(*described(chosen, n), ("ask", repr(ask)), ("noise", type(law).__name__)),
         label=label,
     )
     return Plan(
@@ -194,6 +196,14 @@ def plan(
         choice=choice,
         event=event,
     )
+
+
+@lru_cache(maxsize=8)
+def _pairs(ask: Ask, names: Names) -> Positions:
+    """Made once: half a million pairs take a while, and every tile asks for its own."""
+    found = ask.pairs(names)
+    found.flags.writeable = False
+    return found
 
 
 def _one(statistic: MICr, n: int) -> Fraction:
@@ -215,8 +225,11 @@ def _values(budget: Budget, pairs: int, moved: Fraction) -> tuple[ValueLaw, Guar
         rho = at_most(written(budget.rho) / pairs)
         lattice = Lattice.for_gauss(moved, 1 / math.sqrt(2 * rho))
         gauss = LatticeGauss.for_rho(written(rho), lattice)
-        if gauss.scale < math.sqrt(2) * laplace.scale:
-            return gauss, ZCDP(rho, at_least(gauss.certificate().total_variation))
+        off = at_least(gauss.certificate().total_variation)
+        # Many inexact draws may cost more than the part of delta that is kept for them.
+        paid = numerical(pairs * written(off), budget.epsilon) <= budget.inexact
+        if paid and gauss.scale < math.sqrt(2) * laplace.scale:
+            return gauss, ZCDP(rho, off)
     return laplace, PureDP(epsilon)
 
 

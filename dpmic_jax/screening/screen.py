@@ -27,8 +27,18 @@ from dpmic_jax.screening.books import check_data_set
 from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.independence import dependence_level
 from dpmic_jax.screening.planning import Plan, Rule, bulk
-from dpmic_jax.screening.work import DEFAULT, Resources, Work, chosen_pairs, opened, tiling
+from dpmic_jax.screening.work import (
+    DEFAULT,
+    Resources,
+    Work,
+    chosen_pairs,
+    opened,
+    table_identity,
+    tiling,
+)
 from dpmic_jax.source import Source, open_source
+
+_SEEDED = "seeded-"  # what the names of such runs begin with
 
 
 def screen(
@@ -93,20 +103,24 @@ def screen(
         )
 
     bounds_digest = hashlib.sha256(source.schema.canonical().encode()).hexdigest()[:16]
-    n = source.validate()
+    # The file of a run that is done is not read again.
+    done = folder.records if folder and source.path else None
+    n = source.validate() if done is None else done
+    new_run = _run_id(planned(""), key)  # before a folder is made: it may refuse the question
     with folder.locked() if folder else nullcontext():
         begun = folder.begun if folder else None
-        run = begun["run"] if begun else _run_id(planned(""), key)
+        run = begun["run"] if begun else new_run
         plan = planned(run)
         identity = {
             "run": run,
             "event": plan.event.to_json(),
+            "columns": list(source.names),
             "ledger": book.identity if book else None,
-            "table": _table_identity(source),
+            "table": table_identity(source),
         }
         size = tiling(plan, source.bounds, resources).size
         if folder and begun:
-            _same_run(folder, begun, identity)
+            _same_run(folder, begun, identity, new_run)
             finished = folder.result
             if finished is not None:
                 folder.clear()
@@ -115,7 +129,7 @@ def screen(
             key, size = folder.key, begun["tile"]
         elif folder:
             folder.begin({**identity, "tile": size}, key)
-        receipt = _charged_once(book, plan, folder)
+        receipt = _charged(book, plan, folder, resumed=bool(begun))
         job = Job(source, plan, resources, tuple(devices), folder, size, key, client)
         pairs, values = job.run()
         result = _result(plan, pairs, values, secret, receipt, run, flavour_of(table))
@@ -192,24 +206,24 @@ def _run_id(plan: Plan, key: AnyKey) -> str:
     if is_secret(key):
         return secrets.token_hex(16)
     words = np.asarray(jax.random.key_data(noise_key(key))).tobytes()
-    return "seeded-" + hashlib.sha256(words + plan.event.digest).hexdigest()[:25]
+    return _SEEDED + hashlib.sha256(words + plan.event.digest).hexdigest()[:25]
 
 
-def _table_identity(source: Source) -> list[str | int]:
-    """What tells whether a file is still the one that the run began with."""
-    if source.path is None:
-        return ["in memory"]
-    about = source.path.stat()
-    return [str(source.path.resolve()), about.st_size, about.st_mtime_ns]
-
-
-def _same_run(folder: Folder, begun: dict[str, Any], identity: dict[str, Any]) -> None:
+def _same_run(
+    folder: Folder, begun: dict[str, Any], identity: dict[str, Any], new_run: str
+) -> None:
     different = [name for name, value in identity.items() if begun.get(name) != value]
+    # Runs of secret keys have random names; that of a seeded one tells its seed.
+    runs = {begun["run"], new_run}
+    if len(runs) > 1 and any(run.startswith(_SEEDED) for run in runs):
+        different.append("seed")
     if different:
         what = {
             "event": "other settings (table, bounds, ask, epsilon, delta or statistic)",
+            "columns": "the columns in another order",
             "ledger": "another ledger",
             "table": "another table, or the table's file has changed since",
+            "seed": "another key",
         }
         raise ValueError(
             f"out={folder.path} holds a run with {what[different[0]]}; use a new folder, or "
@@ -217,16 +231,19 @@ def _same_run(folder: Folder, begun: dict[str, Any], identity: dict[str, Any]) -
         )
 
 
-def _charged_once(book: LedgerFile | None, plan: Plan, folder: Folder | None) -> Receipt | None:
+def _charged(
+    book: LedgerFile | None, plan: Plan, folder: Folder | None, *, resumed: bool
+) -> Receipt | None:
     """Charge the run's event, unless it was before the run was interrupted.
 
-    An event of a run with a folder is its own: the label has the run's number.
+    The event of a secret run is its own: the label has a random number. That of a seeded run may
+    be there from a run in another folder, maybe of another table: a new run is always charged.
     """
     if book is None:
         return None
     try:
-        return book.charge_once(plan.event) if folder else book.charge(plan.event)
-    except BudgetExceeded:
+        return book.charge_once(plan.event) if resumed else book.charge(plan.event)
+    except (BudgetExceeded, ValueError):
         if folder:  # nothing was charged, so nothing is left to go on with
             folder.abandon()
         raise

@@ -66,20 +66,22 @@ class Tiling(NamedTuple):
     Attributes:
       size: pairs in a tile.
       tiles: how many tiles there are.
-      passes: how often the table is read, after it has been checked; TopK and Above read a table
-        that does not fit once more, for the values.
+      streams: whether counts are held, and not codes.
       memory: bytes of codes or counts.
     """
 
     size: int
     tiles: int
-    passes: int
+    streams: bool
     memory: int
 
     @property
-    def streams(self) -> bool:
-        """Whether counts are held, and not codes."""
-        return self.passes == self.tiles
+    def passes(self) -> int:
+        """How often the table is read, after it has been checked.
+
+        TopK and Above read a table that does not fit once more, for the values.
+        """
+        return self.tiles if self.streams else 1
 
 
 def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling:
@@ -90,11 +92,18 @@ def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling
     codes = 2 * plan.n * streaming.code_bytes(cut)
     if codes <= resources.memory:
         size = min(resources.tile, pairs)
-        return Tiling(size, -(-pairs // size), 1, codes)
+        return Tiling(size, -(-pairs // size), False, codes)
     each = 2 * streaming.count_bytes(cut)
     size = max(1, min(resources.memory // each, pairs))
-    tiles = -(-pairs // size)
-    return Tiling(size, tiles, tiles, size * each)
+    return Tiling(size, -(-pairs // size), True, size * each)
+
+
+def table_identity(source: Source) -> list[str | int]:
+    """What tells whether a file is still the one that a run began with."""
+    if source.path is None:
+        return ["in memory"]
+    about = source.path.stat()
+    return [str(source.path.resolve()), about.st_size, about.st_mtime_ns]
 
 
 class Work:

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpmic_jax.mic.binning import _round, by_range, by_rank, codes, grouped, random
+from dpmic_jax import MICr, exact_gains, sensitivity
+from dpmic_jax.mic import characteristic, sweep, tile
+from dpmic_jax.mic.binning import WithMissing, _round, by_range, by_rank, codes, grouped, random
 
 COLUMNS = {
     "float64": lambda rng: rng.random(200),
@@ -126,3 +128,99 @@ def test_random_ties_repeat_with_the_key_only():
 
     np.testing.assert_array_equal(draw(1), draw(1))
     assert np.any(draw(1) != draw(2))
+
+
+def missing_codes(values, parts, low, high):
+    """From the words of the rule: missing | parts - 1 of equal width."""
+    present = np.isfinite(values)
+    code = np.zeros(len(values), int)
+    code[present] = 1 + oracles.width_codes(values[present], parts - 1, low, high)
+    return code
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize("bounds", [(0, 1), (0.1, 0.7), (-3, 9), (0, 254)])
+def test_missing_values_have_a_part_and_the_rest_is_of_equal_width(rng, kind, bounds):
+    values = COLUMNS[kind](rng)
+    if values.dtype.kind == "f":
+        values[::3] = -np.inf
+    sizes = [2, 3, 4, 7, 12, 35, 2]
+    found = codes(by_range([values], [WithMissing(*bounds)], sizes))
+    for size, code in zip(sizes, found, strict=True):
+        np.testing.assert_array_equal(code[0], missing_codes(values, size, *bounds))
+
+
+@given(
+    values=arrays(np.float64, st.integers(4, 30), elements=st.floats(allow_nan=False, width=32)),
+    sizes=st.lists(st.integers(2, 15), min_size=1, max_size=4),
+)
+def test_columns_with_and_without_missing_values_do_not_touch_each_other(values, sizes):
+    values[values == np.inf] = 0
+    other = np.linspace(0, 1, len(values))
+    limits = [(0, 1), WithMissing(-5, 4), (-2.0, 2.0)]
+    together = by_range([other, values, other], limits, sizes)
+    found = codes(together)
+    for index, (column, limit) in enumerate(zip([other, values, other], limits, strict=True)):
+        np.testing.assert_array_equal(found[:, [index]], codes(by_range([column], [limit], sizes)))
+        fine = np.searchsorted(together.cuts[index], column, side="right")
+        np.testing.assert_array_equal(together.fine[index], fine)
+    for size, code in zip(sizes, found[:, 1], strict=True):
+        np.testing.assert_array_equal(code, missing_codes(values, size, -5, 4))
+
+
+def test_missing_values_alone_decide_a_partition_of_two():
+    values = np.array([-np.inf, -1e308, 0.2, 1e308, -np.inf])
+    (code,) = codes(by_range([values], [WithMissing(0, 1)], [2]))
+    np.testing.assert_array_equal(code[0], [0, 1, 1, 1, 0])
+
+
+SMALL = MICr(B=12, c=2)
+
+
+def scores(x, y, count):
+    """Information of the pair (x, y) with missing values in x, and the plan."""
+    cut = SMALL.cut([x, y], [WithMissing(0, 1), (0, 1)])
+    prepared, pair = count(cut.masters, cut.rows), np.array([[0, 1]])
+    devices = jax.devices()[:1]
+    (found,) = sweep.information(
+        prepared, cut.grids, pair, exact_gains(len(x)), devices=devices, tile=1
+    )
+    return found, cut.grids
+
+
+@pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
+def test_both_ways_of_counting_score_missing_values_by_the_definition(rng, count):
+    x, y = rng.random(40), rng.random(40)
+    x[y > 0.6] = -np.inf
+    expected = oracles.characteristic(
+        x,
+        y,
+        SMALL.B,
+        SMALL.c,
+        lambda values, parts, axis: (missing_codes, oracles.width_codes)[axis](values, parts, 0, 1),
+        oracles.merge_by_recursion,
+    )
+    found, grids = scores(x, y, count)
+    (mic,) = characteristic.characteristic(grids, found).mic
+    assert mic == pytest.approx(max(expected.values()), abs=1e-6)
+
+
+def test_a_missing_part_moves_micr_by_the_bound_and_no_more(rng):
+    """Theorem 3 of docs/sensitivity.md asks for cuts fixed in advance, not for equal widths."""
+    n = 12
+
+    def moved(x, y, new_x, new_y):
+        mics = [
+            characteristic.integer_mic(*reversed(scores(*columns, tile.direct_codes)))[0].item()
+            for columns in ((x, y), (np.append(x[:-1], new_x), np.append(y[:-1], new_y)))
+        ]
+        return Fraction(abs(mics[1] - mics[0]), 2**characteristic.VALUE_BITS)
+
+    corner = moved(np.full(n, -np.inf), np.zeros(n), 1.0, 1.0)
+    assert float(corner) == pytest.approx(float(sensitivity.exact(SMALL, n)), abs=1e-7)
+    for _ in range(40):
+        x, y = rng.integers(-1, 3, (2, n)) / 2
+        x, new_x = (np.where(values < 0, -np.inf, values) for values in (x, rng.choice([-1, 1.0])))
+        assert moved(x, y, float(new_x), rng.choice([0.0, 1.0])) <= sensitivity.integer_path(
+            SMALL, n
+        )

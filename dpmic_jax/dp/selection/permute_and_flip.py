@@ -38,7 +38,9 @@ from jaxtyping import Array, Bool, Int32, UInt32
 
 from dpmic_jax.dp import geometric
 from dpmic_jax.dp.enclosures import exact, growth, integer, rounded_up
+from dpmic_jax.dp.events import PureDP
 from dpmic_jax.dp.keys import AnyKey, noise_key
+from dpmic_jax.dp.selection.checks import MOST_CANDIDATES, Mask, one_score_each, pure
 from dpmic_jax.dp.thresholds import tail
 
 # The rate is lower by this, in all, to pay for finite tables.
@@ -46,7 +48,6 @@ _SLACK = Fraction(1, 2**39)
 _NATS = 30  # between `furthest` and the end of the geometric: e^-30 is below 2^-43
 _PRIORITY_WORDS = 4
 _LEVELS = 2 ** (32 * _PRIORITY_WORDS)
-_MOST_CANDIDATES = 2**31 - 1
 
 
 class SelectionCertificate(NamedTuple):
@@ -95,12 +96,33 @@ class PermuteAndFlip:
             )
         return rate
 
+    @property
+    def guarantee(self) -> PureDP:
+        """Of one selection, for the ledger."""
+        return pure(self.epsilon)
+
+    @property
+    def rho(self) -> float:
+        """One selection is rho-zCDP, as everything epsilon-DP is."""
+        return self.guarantee.rho
+
     def select(self, scores: Int32[Array, " candidates"], *, key: AnyKey) -> Int32[Array, ""]:
         """The index of the chosen candidate. Works under jit and vmap."""
+        return self.select_among(scores, np.ones(np.shape(scores), bool), key=key)
+
+    def select_among(
+        self,
+        scores: Int32[Array, " candidates"],
+        eligible: Mask,
+        *,
+        key: AnyKey,
+    ) -> Int32[Array, ""]:
+        """The same of those eligible only, at least one; others do not count at all."""
         rate = self.rate
         return _select(
             noise_key(key),
-            _checked(scores),
+            one_score_each(scores),
+            eligible,
             geometric.digits(rate).without_bit(),
             np.uint32(_furthest(rate)),
         )
@@ -127,24 +149,27 @@ class PermuteAndFlip:
 def _select(
     key: Array,
     scores: Int32[Array, " candidates"],
+    eligible: Bool[Array, " candidates"],
     tables: geometric.Digits,
     furthest: UInt32[Array, ""],
 ) -> Int32[Array, ""]:
     words = jax.random.bits(key, (tables.words + _PRIORITY_WORDS, *scores.shape), jnp.uint32)
-    return selected(words, scores, tables, furthest)
+    return selected(words, scores, eligible, tables, furthest)
 
 
 def selected(
     words: UInt32[Array, "words candidates"],
     scores: Int32[Array, " candidates"],
+    eligible: Bool[Array, " candidates"],
     tables: geometric.Digits,
     furthest: UInt32[Array, ""],
 ) -> Int32[Array, ""]:
     """The choice that the words stand for: coins first, then priorities."""
     # Unsigned differences wrap, and are exact where int32 would not hold them.
-    best, each = (jax.lax.bitcast_convert_type(s, jnp.uint32) for s in (scores.max(), scores))
+    best = jnp.where(eligible, scores, np.int32(-(2**31))).max()
+    best, each = (jax.lax.bitcast_convert_type(s, jnp.uint32) for s in (best, scores))
     accepted = geometric.magnitude(words, tables) >= jnp.minimum(best - each, furthest)
-    return first(words[tables.words :], accepted)
+    return first(words[tables.words :], accepted & eligible)
 
 
 def first(
@@ -155,16 +180,6 @@ def first(
         least = jnp.where(accepted, word, np.uint32(2**32 - 1)).min()
         accepted = accepted & (word == least)
     return jnp.argmax(accepted).astype(jnp.int32)
-
-
-def _checked(scores: Int32[Array, " candidates"]) -> Int32[Array, " candidates"]:
-    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", ())
-    if dtype != np.int32 or len(shape) != 1 or not 0 < shape[0] <= _MOST_CANDIDATES:
-        raise TypeError(
-            f"expected scores as a one-dimensional int32 array, got {dtype} of shape {shape}; "
-            "JAX would cut longer integers to 32 bits without a word"
-        )
-    return jnp.asarray(scores)
 
 
 # --- exact arithmetic ----------------------------------------------------------------------
@@ -206,5 +221,5 @@ def _certificate(rate: Fraction, sensitivity: int) -> SelectionCertificate:
     beyond = tail(terms, reach) / (growth(rate) * tail(terms, furthest))
     kappa = Fraction(geometric.distortion(tables, rate)) * (1 + beyond)
     # ln kappa <= kappa - 1, and ln((1 + x) / (1 - x)) <= 3 x for the priorities.
-    moved = 2 * (kappa - 1) + Fraction(3 * _MOST_CANDIDATES, _LEVELS)
+    moved = 2 * (kappa - 1) + Fraction(3 * MOST_CANDIDATES, _LEVELS)
     return SelectionCertificate(2 * sensitivity * rate + rounded_up(moved), Fraction(0), furthest)

@@ -1,0 +1,66 @@
+"""The tables of docs/planning.md: what a screen can show for n, columns, epsilon and delta.
+
+`python -m benchmarks.planning` writes them into the page, between its marks. No data: `preview`.
+"""
+
+import re
+from pathlib import Path
+
+from dpmic_jax.screening import Above, Against, AllPairs, Ask, Preview, TopK, preview
+
+PAGE = Path(__file__).parents[1] / "docs" / "planning.md"
+RECORDS, COLUMNS = (1000, 10_000, 100_000, 1_000_000), (10, 30, 100, 300)
+ASKS: dict[str, tuple[Ask, float]] = {
+    "all pairs, delta = 0": (AllPairs(), 0.0),
+    "all pairs, delta = 1e-6": (AllPairs(), 1e-6),
+    "one column against the rest, delta = 0": (Against("column 0"), 0.0),
+    "one column against the rest, delta = 1e-6": (Against("column 0"), 1e-6),
+    "top 10, delta = 0": (TopK(10), 0.0),
+    "above 0.3, at most 10, delta = 0": (Above(0.3, 10), 0.0),
+}
+
+
+def cell(ask: Ask, delta: float, n: int, columns: int, epsilon: float) -> str:
+    """Noise and the smallest MICr that is found, or that there is none."""
+    try:
+        found = preview(columns=columns, n=n, epsilon=epsilon, delta=delta, ask=ask)
+    except ValueError:  # noise beyond what can be drawn
+        return "-"
+    if found.smallest > 1:
+        return "-"
+    return f"{found.plan.noise_sd:.2g} / {_digits(found)}"
+
+
+def _digits(found: Preview) -> str:
+    return f"{found.smallest:.2f}" if found.smallest >= 0.1 else f"{found.smallest:.1g}"
+
+
+def tables() -> str:
+    parts = []
+    for name, (ask, delta) in ASKS.items():
+        for epsilon in (0.1, 1.0):
+            rows = [
+                f"| {columns} | "
+                + " | ".join(cell(ask, delta, n, columns, epsilon) for n in RECORDS)
+                + " |"
+                for columns in COLUMNS
+            ]
+            head = "| columns | " + " | ".join(f"n = {n}" for n in RECORDS) + " |"
+            rule = "|---" * (len(RECORDS) + 1) + "|"
+            parts.append("\n".join([f"**{name}, epsilon = {epsilon:g}**\n", head, rule, *rows]))
+    return "\n\n".join(parts)
+
+
+def fill(mark: str, text: str) -> None:
+    """Put a table into the page, between its marks."""
+    marks = rf"(<!-- {mark}: [^\n]*-->\n).*(<!-- end of {mark} -->)"
+    page = PAGE.read_text()
+    PAGE.write_text(re.sub(marks, lambda found: f"{found[1]}{text}\n{found[2]}", page, flags=re.S))
+
+
+def main() -> None:
+    fill("tables", tables())
+
+
+if __name__ == "__main__":
+    main()

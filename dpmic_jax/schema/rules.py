@@ -1,0 +1,130 @@
+"""What may be said of one column: bounds or categories, and what to do with missing values."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A missing value is an error."""
+
+
+@dataclass(frozen=True)
+class OwnBin:
+    """Missing values have a part of their own in every partition."""
+
+
+@dataclass(frozen=True)
+class FixedValue:
+    """Missing values count as this public value."""
+
+    value: Value
+
+
+Missing = Refused | OwnBin | FixedValue
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers with public bounds; values outside count as at the bounds."""
+
+    low: float
+    high: float
+    missing: Missing = field(default=Refused(), kw_only=True)
+
+    def __post_init__(self):
+        object.__setattr__(self, "low", _finite(self.low, "low"))
+        object.__setattr__(self, "high", _finite(self.high, "high"))
+        if self.low >= self.high:
+            raise ValueError(
+                f"expected low < high, got {self.low} and {self.high}; correct them, or ignore the "
+                "column"
+            )
+        _check_missing(self.missing)
+        if isinstance(self.missing, FixedValue):
+            value = _finite(self.missing.value, "the value for missing ones")
+            if not self.low <= value <= self.high:
+                raise ValueError(f"expected a value for missing ones from low to high, got {value}")
+            object.__setattr__(self, "missing", FixedValue(value))
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories, coded 0, 1, ... in the order given.
+
+    Attributes:
+      values: texts, whole numbers or booleans, all of one kind.
+      missing: what is done with missing values.
+      ordered: whether the order means something. MIC uses it in any case; the caller is warned
+        of that unless this is set.
+      kind: of the values, `str`, `int` or `bool`.
+    """
+
+    values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+    missing: Missing = field(default=Refused(), kw_only=True)
+    ordered: bool = field(default=False, kw_only=True)
+    # A field, for Python calls (0, 1) and (False, True) equal.
+    kind: type = field(init=False, repr=False)
+
+    def __post_init__(self):
+        if isinstance(self.values, str) or not isinstance(self.values, Iterable):
+            raise TypeError(
+                f'expected categories as a list such as ["a", "b"], got {self.values!r}'
+            )
+        values = tuple(map(_plain, self.values))
+        object.__setattr__(self, "values", values)
+        if not values:
+            raise ValueError("expected at least one category; declare all that may occur")
+        if {type(value) for value in values} not in ({str}, {int}, {bool}):
+            raise TypeError(
+                "expected categories that are all texts, all whole numbers or all booleans, "
+                f"got {list(values)}"
+            )
+        if again := twice(values):
+            raise ValueError(f"expected distinct categories, got {again[0]!r} twice")
+        object.__setattr__(self, "kind", type(values[0]))
+        if self.kind is int and not all(-(2**63) <= value < 2**63 for value in values):
+            raise ValueError("expected categories of at most 64 bits; declare longer ones as text")
+        if not isinstance(self.ordered, bool):
+            raise TypeError(f"expected ordered = true or false, got {self.ordered!r}")
+        _check_missing(self.missing)
+        if isinstance(self.missing, FixedValue):
+            value = _plain(self.missing.value)
+            if type(value) is not self.kind or value not in values:
+                raise ValueError(
+                    f"expected one of the categories as the value for missing ones, got {value!r}"
+                )
+            object.__setattr__(self, "missing", FixedValue(value))
+
+
+Rule = Number | Categories
+
+
+def twice(values: Sequence[Any]) -> list[Any]:
+    """Those that are there more than once."""
+    return [value for value, times in Counter(values).items() if times > 1]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _finite(value: Any, what: str) -> float:
+    """A finite number, as a float wherever that is exact: equal numbers are written equally."""
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected {what} to be a number, got {value!r}")
+    if not abs(value) <= np.finfo(float).max.item():
+        raise ValueError(f"expected {what} to be finite, got {value}")
+    return float(value) + 0.0 if float(value) == value else value
+
+
+def _check_missing(missing: Any) -> None:
+    if not isinstance(missing, Refused | OwnBin | FixedValue):
+        raise TypeError(f"expected missing as Refused, OwnBin or FixedValue, got {missing!r}")

@@ -1,0 +1,247 @@
+"""Tables in CSV and Parquet files, of which no more than a few batches are in memory.
+
+What pyarrow says of a bad file quotes it. So none of its errors gets out: each is replaced by one
+that names the file or the column, and that is raised where nothing of the first is left.
+"""
+
+import csv
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+try:
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
+    import pyarrow.parquet as parquet
+except ImportError:
+    raise ImportError('reading files takes pyarrow: pip install "dpmic_jax[files]"') from None
+
+from dpmic_jax.schema import Number, Rule, Schema
+from dpmic_jax.source.arrow import check_type, coded
+from dpmic_jax.source.base import Batch, Source
+from dpmic_jax.source.coding import wrong_type
+
+# What stands for a missing value in a CSV file.
+NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
+# Bytes of a CSV file parsed at a time, and of a column of a Parquet file read at a time.
+BLOCK = 2**20
+# Records of a Parquet file decoded at a time.
+PIECE = 2**16
+
+_PROBLEMS = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
+
+ArrowBatches = Generator[Any, None, None]
+
+
+class FileSource(Source):
+    """A table in a file, which is opened anew for every pass."""
+
+    _nulls: tuple[str, ...] = ()
+
+    def __init__(self, schema: Schema, path: Path):
+        # Absolute, for other processes may work elsewhere.
+        self.path = self._file = path.absolute()
+        super().__init__(schema, file_names(path), str(path))
+
+    @abstractmethod
+    def _read(self, names: Sequence[str]) -> ArrowBatches:
+        """Record batches that have at least these columns; raises pyarrow's errors."""
+
+    @abstractmethod
+    def _broken(self) -> Exception:
+        """What is wrong with a file that pyarrow could not read."""
+
+    def _pieces(self) -> Iterator[Batch]:
+        for batch in _quietly(self._read(self.names), self._broken):
+            yield tuple(
+                coded(batch.column(batch.schema.get_field_index(name)), rule, name, self._nulls)
+                for name, rule in zip(self.names, self.rules, strict=True)
+            )
+
+
+class ParquetSource(FileSource):
+    """A table in a Parquet file."""
+
+    def __init__(self, schema: Schema, path: Path):
+        super().__init__(schema, path)
+        types = _parquet_schema(path)
+        for name, rule in zip(self.names, self.rules, strict=True):
+            check_type(types.field(name).type, rule, name)
+
+    def _read(self, names: Sequence[str]) -> ArrowBatches:
+        # With a buffer, columns are read page by page and not a whole row group at once.
+        with parquet.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
+            yield from file.iter_batches(PIECE, columns=list(names))
+
+    def _broken(self) -> Exception:
+        return _not_parquet(self._file)
+
+
+class CSVSource(FileSource):
+    """A table in a CSV file: UTF-8, commas between values, a header with the names."""
+
+    _nulls = NULLS
+
+    def _read(self, names: Sequence[str]) -> ArrowBatches:
+        return self._parse(names, lambda expected: None)
+
+    def _parse(self, names: Sequence[str], ragged: Callable[[int], Any]) -> ArrowBatches:
+        """Record batches; `ragged` is told how many values a line should have had."""
+
+        def refuse(row: Any) -> str:
+            ragged(row.expected_columns)
+            return "error"
+
+        with arrow_csv.open_csv(
+            self._file,
+            read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
+            # Lines within quotes belong to one record, also in columns that are ignored.
+            parse_options=arrow_csv.ParseOptions(
+                newlines_in_values=True,
+                # A line of one column is empty where its value is missing.
+                ignore_empty_lines=len(self.names) + len(self.schema.ignored) > 1,
+                invalid_row_handler=refuse,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(names),
+                column_types={name: _forced_type(self.schema[name]) for name in names},
+                null_values=list(NULLS),
+            ),
+        ) as reader:
+            yield from reader
+
+    def _broken(self) -> Exception:
+        expected: list[int] = []
+        if not self._fails(self.names, expected.append):
+            return ValueError(f"{self._file} has changed while it was read; start again")
+        if not _has_records(self._file):  # and no line end after the header
+            return ValueError(f"{self._file} has a header and no records")
+        if expected:
+            return ValueError(
+                f"{self._file} has a line without the {expected[0]} values of its header; quote "
+                "values that have commas in them"
+            )
+        if not _is_utf8(self._file):
+            return _not_utf8(self._file)
+        names = list(self.names)
+        while len(names) > 1:
+            half = names[: len(names) // 2]
+            names = half if self._fails(half, expected.append) else names[len(half) :]
+        if not self._fails(names, expected.append):
+            return ValueError(f"{self._file} is not a well-formed CSV file; write it again")
+        return wrong_type(names[0], self.schema[names[0]], "other text")
+
+    def _fails(self, names: Sequence[str], ragged: Callable[[int], Any]) -> bool:
+        try:
+            for _ in self._parse(names, ragged):
+                pass
+        except _PROBLEMS:
+            return True
+        return False
+
+
+_SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
+
+
+def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
+    """A table in a .csv or .parquet file."""
+    return _SOURCES[_kind(Path(path))](schema, Path(path))
+
+
+def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The names of all columns of a file."""
+    path = Path(path)
+    names = _parquet_schema(path).names if _kind(path) == ".parquet" else _header(path)
+    return tuple(names)
+
+
+def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator[Any]:
+    """The same batches, with `broken()` in place of any error."""
+    with closing(batches):
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except _PROBLEMS:
+                break
+            yield batch
+    # Raised out here, where the first error is no longer its context.
+    raise broken()
+
+
+def _kind(path: Path) -> str:
+    kind = path.suffix.lower()
+    if kind not in _SOURCES:
+        raise ValueError(f"expected a .csv or .parquet file, got {str(path)!r}; convert it")
+    if not path.exists():
+        raise FileNotFoundError(f"no file at {path}")
+    if not path.is_file():
+        raise ValueError(f"expected {path} to be a file; pass one file that has the whole table")
+    return kind
+
+
+def _header(path: Path) -> list[str]:
+    names, error = None, ValueError(f"{path} is empty; expected a header with the column names")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            names = next(csv.reader(file), None)
+    except UnicodeDecodeError:
+        error = _not_utf8(path)
+    except csv.Error:
+        names = []
+    if names is None:
+        raise error
+    if all(map(_is_number, names)):
+        raise ValueError(f"{path} does not begin with a header; write the column names on top")
+    return names
+
+
+def _parquet_schema(path: Path) -> Any:
+    try:
+        return parquet.read_schema(path)
+    except _PROBLEMS:
+        pass
+    raise _not_parquet(path)
+
+
+def _not_parquet(path: Path) -> ValueError:
+    return ValueError(f"{path} is damaged or not a Parquet file; write it again")
+
+
+def _not_utf8(path: Path) -> ValueError:
+    return ValueError(f"{path} is not UTF-8 text; save it as UTF-8")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def _has_records(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.readline()
+        return bool(file.readline().strip())
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        with path.open(encoding="utf-8") as file:
+            while file.read(BLOCK):
+                pass
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _forced_type(rule: Rule) -> Any:
+    """What the values of a CSV column are read as; nothing is inferred from them."""
+    if isinstance(rule, Number):
+        return pa.float64()
+    return {str: pa.string(), int: pa.int64(), bool: pa.bool_()}[rule.kind]

@@ -1,0 +1,261 @@
+"""Noise of each question by the formulas, and a cost that fits the budget exactly once."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq, minimize_scalar
+
+from dpmic_jax import Budget, BudgetExceeded, Ledger, MICr, ReplaceOne, ladder
+from dpmic_jax.dp.events import ZCDP, PureDP
+from dpmic_jax.dp.lattice import LatticeGauss, LatticeLaplace
+from dpmic_jax.dp.selection import OneShotTopK, SparseVector
+from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
+from dpmic_jax.screening.planning import bulk, plan
+
+COLUMNS = tuple(f"c{i}" for i in range(12))
+PAIRS = 66
+# Rounding a sensitivity up to whole steps of a lattice costs a thousandth at most.
+FINE = 1 + 1 / 1000
+
+
+def planned(ask=None, *, epsilon=1.0, delta=0.0, n=20_000, records=1, names=COLUMNS, **changes):
+    settings = {
+        "names": names,
+        "n": n,
+        "ask": ask or AllPairs(),
+        "epsilon": epsilon,
+        "delta": delta,
+        "statistic": MICr(B=40, c=3, sizes=ladder(1.25)),
+        "relation": ReplaceOne(records),
+        "label": "a test",
+        **changes,
+    }
+    return plan(**settings)
+
+
+def moved(n, records=1):
+    """What one person's records do to a MICr: delta(n) / n each, and 6 units of 2^-26."""
+    one = (math.log2(n) + (n - 1) * math.log2(n / (n - 1))) / n
+    return min(1.0, records * (one + 6 * 2**-26))
+
+
+def rho_of(epsilon, delta):
+    """The rho that is (epsilon, delta)-DP, from the definition of the tight conversion.
+
+    delta = min over alpha of e^((alpha-1)(alpha rho - epsilon)) / (alpha-1) (1 - 1/alpha)^alpha
+    """
+
+    def log_delta(rho):
+        def at(log_above_one):
+            above = math.exp(log_above_one)
+            alpha = 1 + above
+            shrinks = math.log(above) + alpha * math.log(alpha / above)
+            return above * (alpha * rho - epsilon) - shrinks
+
+        return minimize_scalar(at, bounds=(-10, 14), method="bounded", options={"xatol": 1e-10}).fun
+
+    return brentq(lambda rho: log_delta(rho) - math.log(delta), 1e-9, 2 * epsilon, xtol=1e-14)
+
+
+def close(value, expected):
+    """Never less noise than the formula says, and hardly more."""
+    assert expected * (1 - 1e-9) <= value <= expected * FINE
+    return True
+
+
+@pytest.mark.parametrize(
+    ("ask", "pairs"),
+    [
+        (AllPairs(), PAIRS),
+        (Against("c3"), 11),
+        (Between(("c0", "c1"), ("c2", "c3", "c4")), 6),
+    ],
+)
+@pytest.mark.parametrize(("epsilon", "n"), [(0.5, 20_000), (3.0, 1000)])
+def test_values_without_delta_have_laplace_noise_of_scale_pairs_times_delta_over_epsilon(
+    ask, pairs, epsilon, n
+):
+    found = planned(ask, epsilon=epsilon, n=n)
+    assert isinstance(found.values, LatticeLaplace)
+    assert close(found.values.scale, pairs * moved(n) / epsilon)
+    assert found.noise_sd == math.sqrt(2) * found.values.scale
+    assert (found.released, len(found.pairs), found.choice) == (pairs, pairs, None)
+    assert isinstance(found.event.guarantee, PureDP)
+    assert found.event.count == pairs
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 1e-8), (3.0, 1e-6)])
+def test_values_with_delta_have_gaussian_noise_of_the_tight_conversion(epsilon, delta):
+    found = planned(epsilon=epsilon, delta=delta)
+    # 2/64 of delta are kept for events' own deltas and for noise that is off its law.
+    rho = rho_of(epsilon, delta * (1 - 2 / 64))
+    assert isinstance(found.values, LatticeGauss)
+    assert close(found.noise_sd, moved(20_000) * math.sqrt(PAIRS / (2 * rho)))
+    assert isinstance(found.event.guarantee, ZCDP)
+    assert found.event.rho == pytest.approx(rho, rel=1e-6)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 5, 8, 12, 20, 40])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0])
+def test_the_less_noisy_of_laplace_and_gaussian_is_taken(columns, epsilon):
+    names = tuple(f"c{i}" for i in range(columns))
+    pairs, delta = columns * (columns - 1) // 2, 1e-6
+    laplace = math.sqrt(2) * pairs * moved(20_000) / epsilon
+    gauss = moved(20_000) * math.sqrt(pairs / (2 * rho_of(epsilon, delta * (1 - 2 / 64))))
+    assert abs(laplace / gauss - 1) > 0.01
+    found = planned(epsilon=epsilon, delta=delta, names=names)
+    assert close(found.noise_sd, min(laplace, gauss))
+    # Delta that is not used is not claimed to be.
+    assert found.spent_delta == (delta if gauss < laplace else 0.0)
+    assert isinstance(found.values, LatticeGauss) == (gauss < laplace)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_top_k_pays_for_k_pairs_and_not_for_those_it_looks_at(share, delta):
+    k, epsilon = 5, 2.0
+    found = planned(TopK(k, share=share), epsilon=epsilon, delta=delta)
+    assert isinstance(found.choice.selector, OneShotTopK)
+    # Exponential noise of rate share epsilon / (2 k Delta) on scores, Laplace noise on values.
+    assert close(found.choice.scale, 2 * k * moved(20_000) / (share * epsilon))
+    assert close(found.values.scale, k * moved(20_000) / ((1 - share) * epsilon))
+    assert (found.released, len(found.pairs)) == (k, PAIRS)
+    assert (found.spent_delta, found.event.delta) == (0.0, 0.0)
+    assert found.event.epsilon == epsilon
+
+
+@pytest.mark.parametrize(("at_most", "delta"), [(3, 0.0), (3, 1e-6), (400, 1e-6)])
+def test_above_has_the_noise_of_the_sparse_vector_technique(at_most, delta):
+    epsilon, share, names = 2.0, 0.25, tuple(f"c{i}" for i in range(40))
+    found = planned(
+        Above(0.3, at_most, share=share), epsilon=epsilon, delta=delta, names=names, n=10**6
+    )
+    part = share * epsilon
+    # Algorithm 5: sigma = 2c / epsilon, or sqrt(32 c ln(1/delta)) / epsilon, whichever is less.
+    sigma, used = 2 * at_most / part, 0.0
+    if delta:
+        advanced = math.sqrt(32 * at_most * math.log(64 / delta)) / part
+        sigma, used = min((sigma, 0.0), (advanced, delta / 64))
+    assert isinstance(found.choice.selector, SparseVector)
+    assert close(found.choice.scale, sigma * moved(10**6))
+    assert found.spent_delta == pytest.approx(used, rel=1e-12)
+    assert close(found.values.scale, at_most * moved(10**6) / ((1 - share) * epsilon))
+    threshold = found.choice.selector.threshold / found.choice.lattice.top
+    assert 0.3 - 1 / found.choice.lattice.top < threshold <= 0.3
+
+
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(3), Above(0.3, 3)])
+def test_a_person_of_several_records_gets_as_many_times_the_noise(ask):
+    one, five = (planned(ask, records=records) for records in (1, 5))
+    assert five.values.scale == pytest.approx(5 * one.values.scale, rel=2e-3)
+    assert five.event.sensitivity == 5 * one.event.sensitivity
+    assert five.event.relation == ReplaceOne(5)
+    if one.choice:
+        assert five.choice.scale == pytest.approx(5 * one.choice.scale, rel=2e-3)
+
+
+def test_nobody_moves_a_value_by_more_than_one():
+    assert planned(records=10**6).event.sensitivity == 1
+
+
+def parts(found):
+    """What each mechanism of a plan costs, exactly, as often as it is used."""
+    if isinstance(found.values, LatticeGauss):
+        return [found.values.certificate().rho] * found.released
+    costs = [found.values.certificate().epsilon_realised] * found.released
+    if found.choice:
+        costs.append(found.choice.selector.certificate().epsilon_realised)
+    return costs
+
+
+@given(
+    st.sampled_from([AllPairs(), Against("c1"), TopK(3), TopK(7, share=0.1), Above(0.2, 3)]),
+    st.floats(0.05, 8).map(lambda epsilon: float(f"{epsilon:.3g}")),
+    st.sampled_from([0.0, 1e-9, 1e-6]),
+    st.sampled_from([1, 3]),
+)
+def test_the_parts_add_up_to_no_more_than_the_whole(ask, epsilon, delta, records):
+    found = planned(ask, epsilon=epsilon, delta=delta, records=records, n=10**6)
+    budget, event = Budget(epsilon, delta, ReplaceOne(records)), found.event
+    if isinstance(event.guarantee, ZCDP):
+        assert sum(parts(found)) <= event.count * Fraction(repr(event.guarantee.rho))
+        assert event.count * Fraction(repr(event.guarantee.rho)) <= Fraction(repr(budget.rho))
+    else:
+        written = Fraction(repr(epsilon))
+        assert sum(parts(found)) <= written
+        assert event.count * Fraction(repr(event.guarantee.epsilon)) <= written
+        # Hardly anything is wasted.
+        assert sum(parts(found)) > written * Fraction(999, 1000)
+
+
+@given(
+    st.sampled_from([AllPairs(), Against("c1"), TopK(3), Above(0.2, 3), Above(0.2, 40)]),
+    st.sampled_from([0.1, 0.7, 1.0, 10.0]),
+    st.sampled_from([0.0, 1e-15, 1e-9, 1e-6]),
+    st.sampled_from([1, 3]),
+)
+def test_the_budget_that_is_asked_for_pays_for_it_exactly_once(ask, epsilon, delta, records):
+    found = planned(ask, epsilon=epsilon, delta=delta, records=records, n=10**6)
+    ledger = Ledger(Budget(epsilon, delta, ReplaceOne(records))).spend(found.event)
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(found.event)
+
+
+def test_gaussian_noise_that_delta_cannot_pay_for_is_not_taken():
+    """Every draw is off its law by a little, and e^epsilon times that has to fit in delta / 64."""
+    settings = {"names": tuple(f"c{i}" for i in range(30)), "n": 337, "epsilon": 10.0}
+    assert isinstance(planned(delta=1e-6, **settings).values, LatticeGauss)
+    found = planned(delta=1e-12, **settings)
+    assert isinstance(found.values, LatticeLaplace)
+    assert Budget(10.0, 1e-12).admits([found.event])
+
+
+def test_an_event_tells_runs_apart():
+    asks = [
+        AllPairs(),
+        Between(("c0",), ("c1",)),
+        Between(("c0",), ("c2",)),
+        TopK(3),
+        TopK(3, share=0.4),
+        Above(0.3, 3),
+        Above(0.3, 3, share=0.4),
+    ]
+    events = [planned(ask).event for ask in asks]
+    events += [planned(epsilon=2.0).event, planned(n=20_001).event, planned(label="b").event]
+    assert len({event.digest for event in events}) == len(events)
+
+
+def test_a_rule_is_given_the_epsilon_of_each_value():
+    given = []
+
+    def rule(n, epsilon):
+        given.append((n, epsilon))
+        return MICr(B=20, c=2)
+
+    planned(epsilon=3.0, statistic=rule)
+    planned(TopK(4, share=0.25), epsilon=3.0, statistic=rule)
+    assert given == [(20_000, pytest.approx(3 / PAIRS)), (20_000, pytest.approx(3 * 0.75 / 4))]
+    assert planned(statistic=bulk).statistic.sizes == ladder(1.25)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "said"),
+    [
+        ({"ask": "all"}, TypeError, "expected ask to be AllPairs"),
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"epsilon": float("nan")}, ValueError, "epsilon"),
+        ({"delta": 1.0}, ValueError, "delta"),
+        ({"delta": -1e-6}, ValueError, "delta"),
+        ({"statistic": lambda n, epsilon: None}, TypeError, "expected statistic to be a MICr"),
+        ({"epsilon": 1e-9, "n": 100}, ValueError, "spend more, or use more records"),
+        ({"epsilon": 1e-9, "ask": TopK(3)}, ValueError, "spend more|larger epsilon"),
+        ({"epsilon": 1e-9, "ask": Above(0.3, 3)}, ValueError, "spend more|larger epsilon"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_its_argument(changes, error, said):
+    with pytest.raises(error, match=said):
+        planned(**changes)
