@@ -1,6 +1,8 @@
 """Bad tables are refused with a remedy, and without a word of what is in them."""
 
 import datetime
+import subprocess
+import sys
 import traceback
 
 import numpy as np
@@ -131,7 +133,7 @@ def test_undeclared_categories_are_refused(schema, column, values, tmp_path):
 
 
 def test_whole_categories_are_not_rounded(tmp_path):
-    for data in flavours(tmp_path, grade=[1.0, 2.0, 1.5, 1.0, NUMBER]):
+    for data in flavours(tmp_path, grade=[1.0, 2.0, 1.5, 1.0, 2.0]):
         refusal(data, SCHEMA, ["grade"])
 
 
@@ -300,3 +302,21 @@ def test_bounds_of_a_file_go_by_name(tmp_path):
 def test_a_batch_has_a_record_at_least(rows):
     with pytest.raises(ValueError, match="rows >= 1"):
         open_source(np.zeros((4, 1)), [(0, 1)]).batches(rows)
+
+
+def test_tables_in_memory_do_without_pyarrow(tmp_path):
+    """And files say what is missing."""
+    program = f"""
+import sys
+sys.modules["pyarrow"] = None
+import numpy as np
+from dpmic_jax.source import open_source
+assert open_source({{"a": np.arange(5)}}, {{"a": (0, 4)}}).validate() == 5
+try:
+    open_source({str(tmp_path / "table.csv")!r}, {{"a": (0, 4)}})
+except ImportError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 'pip install "dpmic_jax[files]"' in done.stdout

@@ -219,7 +219,7 @@ def test_a_new_sieve_for_every_query_charged_as_one_is_caught():
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_new_subsample_for_every_query_under_one_threshold_costs_no_more(epsilon):
-    """At most 4 ln(1 + (m/n)(e^(epsilon'/4) - 1)), which is below sieve_epsilon (docs/sieve.md)."""
+    """4 ln(1 + (m/n)(e^(epsilon'/4) - 1)) at most here, less than sieve_epsilon."""
     asked = (0,) * 12 + (1,)
     law = settings(n=3, subsample=1, queries=len(asked), sieve_epsilon=epsilon)
     loss = exact_loss(
@@ -231,7 +231,7 @@ def test_a_new_subsample_for_every_query_under_one_threshold_costs_no_more(epsil
     assert direct < law.sieve_epsilon
 
 
-# --- the program follows the law ---
+# --- the program follows the law -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [0, 2])

@@ -1,0 +1,330 @@
+"""A run's folder: whose it is, what is in it, what damage does, and what is refused."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from small import BOUNDS, columns, same_bits, screened
+
+from dpmic_jax import Budget, secret_key, seeded_key
+from dpmic_jax.dp import keyfile
+from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.schema import schema_of
+from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger
+from dpmic_jax.screening.folder import Folder
+
+ASKS = [AllPairs(), TopK(4), Above(0.3, 3)]
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    budget = Budget(1000.0)
+    return create_ledger(tmp_path / "ledger", budget, name="small", schema=schema_of(BOUNDS))
+
+
+@pytest.fixture
+def file(tmp_path):
+    """The small table in a CSV file."""
+    pyarrow.csv.write_csv(pa.table(columns()), tmp_path / "table.csv")
+    return tmp_path / "table.csv"
+
+
+@pytest.fixture
+def stops(monkeypatch):
+    """Make runs stop, as if interrupted, once so many tiles are stored."""
+
+    def after(tiles):
+        keep, stored = Folder.keep_tile, []
+
+        def counted(self, number, content):
+            if len(stored) == tiles:
+                raise KeyboardInterrupt
+            keep(self, number, content)
+            stored.append(number)
+
+        monkeypatch.setattr(Folder, "keep_tile", counted)
+
+    yield after
+    monkeypatch.undo()
+
+
+def begun(out, stops, monkeypatch, tiles=2, **settings):
+    """A run that was interrupted after some of its three tiles."""
+    stops(tiles)
+    with pytest.raises(KeyboardInterrupt):
+        screened(out=out, **settings)
+    monkeypatch.undo()
+    assert sorted(entry.name for entry in out.iterdir()) == ["key", "lock", "run.json", "tiles"]
+    assert len(list((out / "tiles").iterdir())) == tiles
+
+
+def tile_files(out):
+    return sorted((out / "tiles").iterdir())
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize("tiles", [0, 2])
+def test_an_interrupted_run_goes_on_to_the_same_bits_and_is_charged_once(
+    ask, tiles, out, ledger, stops, monkeypatch
+):
+    begun(out, stops, monkeypatch, tiles, ask=ask, ledger=ledger)
+    assert len(ledger.events) == 1
+    found = screened(ask=ask, out=out, ledger=ledger)
+    assert len(ledger.events) == 1
+    assert found.statement.ledger == f"{ledger.identity}#1"
+    np.testing.assert_array_equal(found.mic, screened(ask=ask).mic)
+    np.testing.assert_array_equal(found.pairs, screened(ask=ask).pairs)
+    assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
+
+
+def test_tiles_that_are_there_are_not_computed_again(out, stops, monkeypatch):
+    begun(out, stops, monkeypatch, tiles=2)
+    asked, real = [], Folder.keep_tile
+
+    def noted(self, number, content):
+        asked.append(number)
+        real(self, number, content)
+
+    monkeypatch.setattr(Folder, "keep_tile", noted)
+    assert same_bits(screened(out=out), screened())
+    assert asked == [2]
+
+
+def test_a_run_goes_on_with_other_resources(out, stops, monkeypatch):
+    begun(out, stops, monkeypatch)
+    assert same_bits(screened(out=out, resources=Resources(tile=64, rows=100)), screened())
+
+
+@pytest.mark.parametrize("ask", ASKS)
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-1],
+        lambda content: b"",
+        lambda content: content[:20],
+        lambda content: content[:40] + bytes([content[40] ^ 1]) + content[41:],
+        lambda content: bytes([content[0] ^ 128]) + content[1:],
+    ],
+)
+def test_a_damaged_tile_is_computed_again(ask, damage, out, stops, monkeypatch):
+    begun(out, stops, monkeypatch, ask=ask)
+    first = tile_files(out)[0]
+    first.write_bytes(damage(first.read_bytes()))
+    assert same_bits(screened(ask=ask, out=out), screened(ask=ask))
+
+
+def test_a_sealed_tile_of_another_place_is_computed_again(out, stops, monkeypatch):
+    ask = TopK(4)
+    begun(out, stops, monkeypatch, ask=ask)
+    first, second = tile_files(out)
+    first.write_bytes(second.read_bytes())
+    assert same_bits(screened(ask=ask, out=out), screened(ask=ask))
+
+
+def test_what_others_put_among_the_tiles_is_passed_over(out, stops, monkeypatch):
+    begun(out, stops, monkeypatch)
+    shutil.copy(tile_files(out)[0], out / "tiles" / "00000099")
+    (out / "tiles" / "00notes").write_text("mine")
+    (out / "tiles" / ".00000002.0123456789abcdef.new").write_bytes(b"half of a ti")
+    assert same_bits(screened(out=out), screened())
+    assert not (out / "tiles").exists()
+
+
+def test_tiles_without_their_run_are_not_another_runs(out, stops, monkeypatch):
+    """They would have the noise of a key that is gone, and of another event."""
+    begun(out, stops, monkeypatch, seed=5)
+    (out / "run.json").unlink()
+    assert same_bits(screened(out=out), screened())
+
+
+def test_a_finished_run_gives_its_result_again_and_reads_nothing(out, file, ledger, monkeypatch):
+    first = screened(file, out=out, ledger=ledger)
+
+    def unread(*_):
+        raise AssertionError("read")
+
+    monkeypatch.setattr("dpmic_jax.source.files.CSVSource._read", unread)
+    assert same_bits(screened(file, out=out, ledger=ledger), first)
+    assert len(ledger.events) == 1
+    with pytest.raises(AssertionError, match="read"):
+        screened(file)
+
+
+def test_a_finished_run_of_a_secret_key_stays(out):
+    first = screened(out=out, key=secret_key())
+    assert first.statement.secret
+    assert same_bits(screened(out=out, key=secret_key()), first)
+
+
+def test_what_a_kill_leaves_after_the_result_is_cleared_away(out, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(Folder, "clear", lambda self: None)
+        first = screened(out=out)
+    (out / ".result.json.0123456789abcdef.new").write_bytes(b"half")
+    assert (out / "key").exists()
+    assert tile_files(out)
+    assert same_bits(screened(out=out), first)
+    assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
+
+
+def test_notes_beside_a_run_do_not_hinder_it(out, stops, monkeypatch):
+    begun(out, stops, monkeypatch)
+    (out / "notes.txt").write_text("of the user")
+    first = screened(out=out)
+    assert same_bits(screened(out=out), first)
+    assert (out / "notes.txt").exists()
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ask": Against("a")}, "other settings"),
+        ({"ask": TopK(4)}, "other settings"),
+        ({"epsilon": 19.0}, "other settings"),
+        ({"records_per_person": 2}, "other settings"),
+        ({"bounds": {**BOUNDS, "a": (0.0, 2.0)}}, "other settings"),
+        ({"table": columns(599)}, "other settings"),
+        ({"table": dict(reversed(columns().items()))}, "another order"),
+        ({"seed": 2}, "another key"),
+        ({"key": "secret"}, "another key"),
+    ],
+)
+def test_the_folder_of_another_run_is_refused_and_left_as_it_is(
+    changes, said, finished, out, stops, monkeypatch
+):
+    if finished:
+        screened(out=out)
+    else:
+        begun(out, stops, monkeypatch)
+    before = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    if changes.get("key"):
+        changes = {"key": secret_key()}
+    with pytest.raises(ValueError, match=said):
+        screened(out=out, **changes)
+    assert before == {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def test_the_share_of_a_selecting_ask_cannot_change_half_way(out, stops, monkeypatch):
+    """Scores at 0.9 of epsilon and values at 0.9 of it would cost 1.8 of what was charged."""
+    begun(out, stops, monkeypatch, ask=TopK(4, share=0.9))
+    with pytest.raises(ValueError, match="other settings"):
+        screened(out=out, ask=TopK(4, share=0.1))
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_a_file_that_has_changed_is_refused(finished, out, file, stops, monkeypatch):
+    if finished:
+        screened(file, out=out)
+    else:
+        begun(out, stops, monkeypatch, table=file)
+    os.utime(file, ns=(1, 1))
+    with pytest.raises(ValueError, match="the table's file has changed since"):
+        screened(file, out=out)
+
+
+def test_another_ledger_is_refused(tmp_path, out, ledger, stops, monkeypatch):
+    begun(out, stops, monkeypatch, ledger=ledger)
+    other = create_ledger(tmp_path / "b", Budget(99.0), name="small", schema=schema_of(BOUNDS))
+    for book in (other, None):
+        with pytest.raises(ValueError, match="another ledger"):
+            screened(out=out, ledger=book)
+    assert other.events == ()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"null", b"{}", b'{"run": "x"}', b"\xff\xfe", b"3"]
+)
+def test_a_damaged_description_is_refused(content, out):
+    out.mkdir()
+    (out / "run.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"run\.json is damaged; use a new folder"):
+        screened(out=out)
+
+
+def test_a_result_without_its_description_is_refused(out):
+    screened(out=out)
+    (out / "run.json").unlink()
+    with pytest.raises(ValueError, match=r"not the run\.json of its run; use a new folder"):
+        screened(out=out)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "data.csv", ".hidden"])
+def test_a_folder_of_something_else_is_refused(name, out):
+    out.mkdir()
+    (out / name).write_text("mine")
+    with pytest.raises(ValueError, match="which is no run's; use a new folder"):
+        screened(out=out)
+    assert [entry.name for entry in out.iterdir()] == [name]
+
+
+def test_a_file_is_no_folder(out):
+    out.write_text("mine")
+    with pytest.raises(ValueError, match="expected out to be a folder"):
+        screened(out=out)
+    assert out.read_text() == "mine"
+
+
+def test_one_process_at_a_time(out):
+    with Folder(out).locked(), pytest.raises(ValueError, match="another process is at work"):
+        screened(out=out)
+    screened(out=out)
+
+
+def test_the_key_is_for_its_owner_only_and_goes_with_the_run(out, stops, monkeypatch):
+    begun(out, stops, monkeypatch)
+    assert (out / "key").stat().st_mode & 0o777 == 0o600
+    assert keyfile.same(keyfile.load(out / "key"), seeded_key(1))
+    screened(out=out)
+    assert not (out / "key").exists()
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize(
+    ("lose", "said"),
+    [
+        (lambda key: key.unlink(), "there is no key"),
+        (lambda key: key.write_bytes(b""), "is damaged"),
+        (lambda key: key.write_bytes(bytes(key.stat().st_size)), "is damaged"),
+        (lambda key: key.chmod(0o644), "may be read by others"),
+    ],
+)
+def test_a_lost_key_costs_a_new_charge_and_that_is_said(
+    lose, said, seeded, out, ledger, stops, monkeypatch
+):
+    settings = {"ledger": ledger, **({} if seeded else {"key": secret_key()})}
+    begun(out, stops, monkeypatch, **settings)
+    lose(out / "key")
+    with pytest.raises(KeyLost, match=rf"{said}(.|\n)*costs a new charge"):
+        screened(out=out, **settings)
+    assert len(ledger.events) == 1
+    assert len(tile_files(out)) == 2
+
+
+def test_a_resumed_secret_run_has_the_noise_of_the_key_that_was_kept(out, stops, monkeypatch):
+    """Two runs from one key file: one goes on in its folder, one from a copy of it."""
+    begun(out, stops, monkeypatch, key=secret_key())
+    copy = out.with_name("copy")
+    shutil.copytree(out, copy)
+    for tile in tile_files(copy):
+        tile.unlink()
+    assert same_bits(screened(out=out, key=secret_key()), screened(out=copy, key=secret_key()))
+
+
+def test_a_folder_tells_nothing_but_what_is_public(out, file, ledger, stops, monkeypatch):
+    begun(out, stops, monkeypatch, table=file, ledger=ledger)
+    content = json.loads((out / "run.json").read_text())
+    assert content.keys() == {"run", "event", "columns", "ledger", "table", "tile"}
+    assert content["ledger"] == ledger.identity
+    assert content["event"] == ledger.events[0].to_json()
+    assert content["columns"] == list(BOUNDS)

@@ -1,0 +1,107 @@
+"""What `preview` promises, against simulation from the definition of each ask."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, preview
+from dpmic_jax.screening.chances import expected_count, found_chance
+from dpmic_jax.screening.work import Tiling
+
+STRONG, WEAK = [0.35, 0.42, 0.6, 0.97], [0.004] * 40 + [0.1, 0.2]
+RUNS = 40_000
+
+
+def plan_of(ask, *, epsilon=1.0, delta=0.0, n=5000):
+    return preview(columns=10, n=n, epsilon=epsilon, delta=delta, ask=ask)
+
+
+def close(found, expected):
+    """Within four standard errors of a simulated share."""
+    return abs(found - expected) <= 4 * math.sqrt(expected * (1 - expected) / RUNS) + 1e-4
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_chance_of_a_right_ranking_is_that_of_a_simulation(rng, delta):
+    found = plan_of(AllPairs(), delta=delta, epsilon=2.0)
+    draw = rng.normal if delta else rng.laplace
+    scale = found.plan.values.scale
+    strong, weak = (
+        np.clip(values + draw(0, scale, (RUNS, len(values))), 0, 1) for values in (STRONG, WEAK)
+    )
+    expected = (strong.min(axis=1) > weak.max(axis=1)).mean()
+    assert 0.05 < expected < 0.999
+    assert close(found.chance(STRONG, WEAK), expected)
+
+
+def test_the_chance_of_the_right_choice_is_that_of_a_simulation(rng):
+    found = plan_of(TopK(4), epsilon=0.8)
+    noise = rng.exponential(found.plan.choice.scale, (RUNS, len(STRONG) + len(WEAK)))
+    noisy = np.array([*STRONG, *WEAK]) + noise
+    expected = (noisy[:, :4].min(axis=1) > noisy[:, 4:].max(axis=1)).mean()
+    assert 0.05 < expected < 0.999
+    assert close(found.chance(STRONG, WEAK), expected)
+
+
+@pytest.mark.parametrize("value", [0.1, 0.3, 0.45])
+def test_the_chance_of_passing_the_threshold_is_that_of_a_simulation(rng, value):
+    plan = plan_of(Above(0.3, 5)).plan
+    b = plan.choice.scale
+    threshold, query = rng.laplace(0, b, RUNS), rng.laplace(0, 2 * b, RUNS)
+    assert close(found_chance(plan, value), (value + query >= 0.3 + threshold).mean())
+
+
+def test_the_noise_of_the_choice_is_two_k_sensitivities_over_its_epsilon():
+    found = plan_of(TopK(4, share=0.25)).plan
+    delta = float(found.event.sensitivity)
+    assert found.choice.scale == pytest.approx(2 * 4 * delta / 0.25, rel=2e-3)
+
+
+@pytest.mark.parametrize("ask", [AllPairs(), Against("column 3"), TopK(3), Above(0.3, 3)])
+def test_the_smallest_found_is_found_with_95_percent(ask):
+    found = plan_of(ask, n=100_000)
+    plan, value = found.plan, found.smallest
+    if isinstance(ask, Above):
+        chance = found_chance(plan, value)
+    elif isinstance(ask, TopK):
+        by_chance = float(dict(found.lines())["largest by chance"])
+        chance = found.chance([value] * 3, [by_chance] * (45 - 3))
+    else:  # P(value + Laplace noise > level)
+        level = float(dict(found.lines())["called dependent above"])
+        chance = 1 - math.exp(-(value - level) / plan.values.scale) / 2
+    assert chance == pytest.approx(0.95, abs=3e-3)
+
+
+def test_more_records_find_smaller_values_and_more_columns_larger_ones():
+    smallest = [plan_of(AllPairs(), n=n).smallest for n in (2000, 20_000, 200_000)]
+    assert smallest == sorted(smallest, reverse=True)
+    few, many = (preview(columns=m, n=10**5, epsilon=1.0, ask=AllPairs()).smallest for m in (5, 50))
+    assert few < many
+
+
+def test_a_table_that_does_not_fit_is_read_once_a_group_of_pairs():
+    small = Resources(memory=2**22)
+    found = preview(columns=30, n=10**6, epsilon=1.0, ask=AllPairs(), resources=small)
+    assert found.tiling.streams
+    assert found.tiling.passes == found.tiling.tiles == -(-435 // found.tiling.size)
+    assert found.tiling.memory <= small.memory
+    roomy = preview(columns=30, n=10**6, epsilon=1.0, ask=AllPairs())
+    assert roomy.tiling == Tiling(256, 2, False, roomy.tiling.memory)
+
+
+def test_the_interval_of_a_count_holds_99_percent(rng):
+    low, high = expected_count(0.9, 100)
+    counts = rng.binomial(100, 0.9, 20_000)
+    assert ((counts >= low) & (counts <= high)).mean() >= 0.985
+
+
+def test_it_reads_as_a_table():
+    text = str(plan_of(TopK(4)))
+    for words in (
+        "top 4 of all pairs",
+        "noise scale of the choice",
+        "time, roughly",
+        "sensitivity",
+    ):
+        assert words in text
