@@ -65,7 +65,7 @@ def measure(ask: Ask, epsilon: float, delta: float, keys: int) -> dict[str, Any]
     strong = {pair for pair, value in values.items() if value > STRONG}
     right, strong_found = 0, 0
     for seed in range(keys):
-        with mock.patch("dpmic_jax.screening.screen.Work", ScoredOnce):
+        with mock.patch("dpmic_jax.screening.job.Work", ScoredOnce):
             found = screen(data.columns, bounds=data.bounds, key=seeded_key(seed), **settings)
         names = [frozenset((x, y)) for x, y, *_ in found.ranked()]
         if isinstance(ask, TopK):

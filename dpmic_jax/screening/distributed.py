@@ -7,26 +7,18 @@ own, so neither goes over the network. A tile that is computed twice is the same
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from jaxtyping import Int
+
+from dpmic_jax.screening.asks import Positions
 from dpmic_jax.screening.folder import Folder
-from dpmic_jax.screening.planning import Plan
-from dpmic_jax.screening.work import Resources, Work, table_identity
+from dpmic_jax.screening.job import Task
+from dpmic_jax.screening.work import Progress, Work, table_identity
 from dpmic_jax.source import Source
 
 _one_at_a_time = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a worker has to know: all of it public."""
-
-    source: Source
-    plan: Plan
-    resources: Resources
-    folder: Folder
-    size: int
 
 
 def check(source: Source, folder: Folder | None) -> None:
@@ -43,29 +35,49 @@ def check(source: Source, folder: Folder | None) -> None:
         )
 
 
-def tiles(client: Any, task: Task, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Finished tiles, in any order."""
-    from distributed import as_completed
+class Cluster:
+    """The workers of a Dask cluster."""
 
-    run = task.plan.event.label
-    futures = {
-        client.submit(one_tile, task, number, key=f"dpmic {run} {number}"): number
-        for number in numbers
-    }
-    try:
-        for future in as_completed(list(futures)):
-            yield futures[future], future.result()
-            future.release()
-    finally:
-        client.cancel(list(futures))
+    def __init__(self, task: Task, folder: Folder, client: Any):
+        self._task, self._folder, self._client = task, folder, client
+
+    def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
+        from distributed import as_completed
+
+        task, run, pairs = self._task, self._task.plan.event.label, len(self._task.plan.pairs)
+        futures = {
+            self._client.submit(
+                one_tile, task, self._folder, number, key=f"dpmic {run} {number}"
+            ): number
+            for number in numbers
+        }
+        try:
+            for future in as_completed(list(futures)):
+                number = futures[future]
+                yield number, future.result()
+                future.release()
+                progress(min(task.size, pairs - number * task.size))
+        finally:
+            self._client.cancel(list(futures))
+
+    def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+        # Not pure: under one name Dask would keep the answer of an earlier run.
+        done = self._client.submit(some_values, self._task, self._folder, chosen, pure=False)
+        return done.result()
 
 
-def one_tile(task: Task, number: int) -> bytes:
-    """What a worker does."""
+def one_tile(task: Task, folder: Folder, number: int) -> bytes:
+    """What a worker does for a tile."""
     # Threads of one process share its cores anyway, and the table in its memory.
     with _one_at_a_time:
-        (content,) = _work(task).tiles([number], task.size, task.folder.key, lambda _: None)
+        (content,) = _work(task).tiles([number], task.size, folder.key, lambda _: None)
         return content
+
+
+def some_values(task: Task, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+    """What a worker does once the pairs are chosen."""
+    with _one_at_a_time:
+        return _work(task).noised(chosen, folder.key)
 
 
 _held: dict[tuple[str | int, ...], Work] = {}

@@ -119,11 +119,6 @@ class Folder:
                 "a new folder"
             )
 
-    def tiles(self) -> list[int]:
-        """The numbers of the tiles that are there."""
-        there = (tile.name for tile in (self.path / "tiles").glob("[0-9]*"))
-        return [int(name) for name in there if name.isdecimal()]
-
     def tile(self, number: int) -> bytes | None:
         """A finished tile's content; None if it is missing or damaged."""
         try:

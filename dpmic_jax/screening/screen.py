@@ -3,20 +3,18 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from tqdm import tqdm
 
 from dpmic_jax.dp.events import ReplaceOne
 from dpmic_jax.dp.keys import AnyKey, is_secret, noise_key
 from dpmic_jax.dp.ledger import BudgetExceeded, LedgerFile, Receipt
-from dpmic_jax.dp.sealed import SealBroken
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.settings import MICr
 from dpmic_jax.mic.sweep import Device
@@ -24,19 +22,18 @@ from dpmic_jax.results import ScreenResult, Statement, flavour_of
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.asks import Ask, Positions
 from dpmic_jax.screening.books import check_data_set
+from dpmic_jax.screening.distributed import Cluster
 from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.independence import dependence_level
+from dpmic_jax.screening.job import Here, Task, released
 from dpmic_jax.screening.planning import Plan, Rule, bulk
 from dpmic_jax.screening.work import (
     DEFAULT,
     Resources,
-    Work,
-    chosen_pairs,
-    opened,
     table_identity,
     tiling,
 )
-from dpmic_jax.source import Source, open_source
+from dpmic_jax.source import open_source
 
 _SEEDED = "seeded-"  # what the names of such runs begin with
 
@@ -130,75 +127,15 @@ def screen(
         elif folder:
             folder.begin({**identity, "tile": size}, key)
         receipt = _charged(book, plan, folder, resumed=bool(begun))
-        job = Job(source, plan, resources, tuple(devices), folder, size, key, client)
-        pairs, values = job.run()
+        task = Task(source, plan, resources, size)
+        crew = Here(task, key, devices)
+        if client is not None and folder:
+            crew = Cluster(task, folder, client)
+        pairs, values = released(task, key, folder, crew)
         result = _result(plan, pairs, values, secret, receipt, run, flavour_of(table))
         if folder:
             folder.finish(result.to_json())
         return result
-
-
-@dataclass(frozen=True)
-class Job:
-    """One run's work, from tiles that may be there already to released values."""
-
-    source: Source
-    plan: Plan
-    resources: Resources
-    devices: tuple[Device, ...]
-    folder: Folder | None
-    size: int
-    key: AnyKey
-    client: Any
-
-    def run(self) -> tuple[Positions, np.ndarray]:
-        plan, key, pairs = self.plan, self.key, self.plan.pairs
-        contents = self._kept()
-        tiles = range(-(-len(pairs) // self.size))
-        missing = [number for number in tiles if number not in contents]
-        # What the noise of a pair is does not depend on who computes it.
-        local = None
-        if (missing and self.client is None) or plan.choice is not None:
-            local = Work(self.source, plan, self.resources, self.devices)
-        done = len(pairs) - sum(len(self._part(number)) for number in missing)
-        with tqdm(total=len(pairs), initial=done, unit=" pairs", disable=None) as bar:
-            for number, content in self._computed(missing, local, bar.update):
-                contents[number] = content
-                if self.folder:
-                    self.folder.keep_tile(number, content)
-        noisy = np.concatenate([opened(plan, number, contents[number], key) for number in tiles])
-        if plan.choice is not None and local is not None:
-            pairs = chosen_pairs(plan, plan.choice, noisy, key)
-            noisy = local.noised(pairs, key)
-        return pairs, np.asarray(noisy) * 2.0**-plan.values.lattice.bits
-
-    def _part(self, number: int) -> Positions:
-        return self.plan.pairs[number * self.size : (number + 1) * self.size]
-
-    def _kept(self) -> dict[int, bytes]:
-        """Tiles of an interrupted run that are as they should be."""
-        kept = {}
-        for number in self.folder.tiles() if self.folder else ():
-            content = self.folder.tile(number) if self.folder else None
-            with suppress(SealBroken):
-                if content is not None:
-                    opened(self.plan, number, content, self.key)
-                    kept[number] = content
-        return kept
-
-    def _computed(
-        self, missing: Sequence[int], local: Work | None, progress: Callable[[int], object]
-    ) -> Iterator[tuple[int, bytes]]:
-        if not missing:
-            return
-        if self.client is not None and self.folder is not None:
-            task = distributed.Task(self.source, self.plan, self.resources, self.folder, self.size)
-            for number, content in distributed.tiles(self.client, task, missing):
-                progress(len(self._part(number)))
-                yield number, content
-        elif local is not None:
-            found = local.tiles(missing, self.size, self.key, progress)
-            yield from zip(missing, found, strict=True)
 
 
 def _run_id(plan: Plan, key: AnyKey) -> str:
