@@ -5,8 +5,8 @@ case is a process of its own, so that peak memory is that of the case: it writes
 made-up columns, then screens it with B = 150, c = 5 on the ladder. Seconds are those of `screen`
 from the call to the result: the check of the file, compiling, reading, scoring and noise. They are
 taken twice in the process, and the second time nothing is compiled any more. After that each stage
-is timed alone, for its share: by the path of row batches, so not for the case of 1000 records, which
-counts grid by grid. That case scores the pairs of 150 of its 1000 columns, and says so.
+is timed alone, for its share: by the path of row batches, so not for the case of 1000 records,
+which counts grid by grid. That case scores the pairs of 150 of its 1000 columns, and says so.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """How often a screen of the demo table gives the right answer, and how often it was to be expected.
 
 `python -m benchmarks.utility` writes `benchmarks/results/utility.json` and the table of
-docs/planning.md. For each epsilon, delta and ask, 100 seeded keys: in how many do all dependent pairs come out above all
-independent ones (`AllPairs`), are exactly the 8 dependent pairs chosen (`TopK`), and are all
-pairs with a MICr above 0.5 among those called dependent, or chosen. Beside it what `preview`
-says, computed before any noise is drawn, and the interval that 99 % of such counts fall in.
+docs/planning.md. For each epsilon, delta and ask, 100 seeded keys: in how many do all dependent
+pairs come out above all independent ones (`AllPairs`), are exactly the 8 dependent pairs chosen
+(`TopK`), and are all pairs with a MICr above 0.5 among those called dependent, or chosen. Beside it
+what `preview` says, computed before any noise is drawn, and the interval that 99 % of such counts
+fall in.
 """
 
 import argparse
