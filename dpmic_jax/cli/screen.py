@@ -65,16 +65,8 @@ def _shared(command: Any) -> Any:
 @click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Rows to show.")
 def screen(
     table: str,
-    epsilon: float,
-    delta: float,
-    ask: str,
+    *,
     bounds: str | None,
-    records_per_person: int,
-    cells: float | None,
-    fineness: float,
-    memory: int,
-    rows: int,
-    tile: int,
     as_json: bool,
     out: Path | None,
     ledger: str | None,
@@ -83,6 +75,7 @@ def screen(
     devices: int,
     heatmap: Path | None,
     top: int,
+    **asked: Any,
 ) -> None:
     """Screen TABLE privately: which columns depend on each other?
 
@@ -94,9 +87,7 @@ def screen(
         from dpmic_jax.screening import screen as run
 
         data, public = _table(table, bounds)
-        settings = _settings(
-            epsilon, delta, ask, records_per_person, cells, fineness, memory, rows, tile
-        )
+        settings = _settings(**asked)
         if heatmap is not None:
             _check_picture(heatmap, out)
         with _client(dask) as client:
@@ -129,19 +120,7 @@ def screen(
 @click.option("--records", "-n", type=click.IntRange(4), required=True, help="How many.")
 @click.option("--columns", type=click.IntRange(2), help="How many, without a bounds file.")
 def plan(
-    epsilon: float,
-    delta: float,
-    ask: str,
-    bounds: str | None,
-    records_per_person: int,
-    cells: float | None,
-    fineness: float,
-    memory: int,
-    rows: int,
-    tile: int,
-    as_json: bool,
-    records: int,
-    columns: int | None,
+    *, bounds: str | None, as_json: bool, records: int, columns: int | None, **asked: Any
 ) -> None:
     """Say what a screen will cost and can show. No data is read."""
     with answered():
@@ -151,9 +130,7 @@ def plan(
         if (bounds is None) == (columns is None):
             raise ValueError("expected --bounds with the columns' names, or --columns, how many")
         names = columns or [name for name, _ in read_schema(bounds or "").columns]
-        settings = _settings(
-            epsilon, delta, ask, records_per_person, cells, fineness, memory, rows, tile
-        )
+        settings = _settings(**asked)
         found = preview(columns=names, n=records, **settings)
         click.echo(json.dumps(dict(found.lines())) if as_json else str(found))
 
