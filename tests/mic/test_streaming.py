@@ -3,12 +3,13 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dpmic_jax.mic import streaming, sweep, tile
 from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.grids import ladder
+from dpmic_jax.mic.grids import buckets, ladder
 from dpmic_jax.mic.settings import MICr
 
 N, BOUNDS = 1003, [(0.0, 1.0), (-3.0, 3.0), (0, 9), (0.0, 2.0)]
@@ -71,3 +72,21 @@ def test_memory_is_priced_as_it_is_taken(columns):
     assert streaming.code_bytes(cut) * N == cut.masters.fine.nbytes + cut.rows.fine.nbytes
     counts = np.zeros(tile.refined_codes(cut.masters, cut.rows).counts_shape, np.int32)
     assert streaming.count_bytes(cut) == counts.nbytes
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_the_programs_that_run_also_lower_for(columns, platform):
+    cut = STATISTIC.cut(columns, BOUNDS)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("pairs",))
+    layout = tile.Layout(buckets(cut.grids, len(PAIRS)), sweep.MORE_LANES)
+    codes, edges = streaming._fine_codes(cut, N), streaming._fine_edges(cut)
+    total = jnp.zeros((len(PAIRS), *streaming.refined_shape(cut)), jnp.int32)
+    first, second = jnp.asarray(PAIRS.T, jnp.int32)
+    for program, given in (
+        (streaming._counting(mesh), (codes, total, first, second)),
+        (streaming._scoring(layout, mesh), (edges, exact_gains(N), total, first, second)),
+    ):
+        exported = jax.export.export(program, platforms=[platform])(*given)
+        assert exported.platforms == (platform,)
+        assert "callback" not in exported.mlir_module()
+        assert "custom_call" not in exported.mlir_module()
