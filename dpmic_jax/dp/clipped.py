@@ -166,7 +166,8 @@ def released(
     noisy = jnp.where(
         negative, start - jnp.minimum(size, start), start + jnp.minimum(size, top - start)
     )
-    blind = (words[-1] == 0) & (words[tables.words] < floor)
+    # Not [-1], which JAX 0.7 traces as a dynamic slice.
+    blind = (words[len(words) - 1] == 0) & (words[tables.words] < floor)
     return jnp.where(blind, _blind_point(words[0], top), noisy).astype(jnp.int32)
 
 

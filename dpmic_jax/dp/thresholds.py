@@ -113,7 +113,8 @@ def draw(words: UInt32[Array, "words *shape"], block: Block) -> UInt32[Array, "d
     count = jnp.zeros((digits, *shape), jnp.uint32)
     for start in range(0, size, CHUNK):
         limit = limits[:, :, start : start + CHUNK]
-        below = number[-1] < limit[-1]
+        # Not [-1], which JAX 0.7 traces as a dynamic slice.
+        below = number[limbs - 1] < limit[limbs - 1]
         for limb in range(limbs - 2, -1, -1):
             below = (number[limb] < limit[limb]) | ((number[limb] == limit[limb]) & below)
         count = count + below.sum(axis=1, dtype=jnp.uint32)

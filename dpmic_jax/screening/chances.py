@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jaxtyping import Float
 from scipy.special import ndtr
-from scipy.stats import binom
 
 from dpmic_jax.dp.lattice import LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK
@@ -95,5 +94,7 @@ def _exponential_above(x: Line) -> Line:
 
 def expected_count(chance: float, runs: int, *, share: float = 0.99) -> tuple[int, int]:
     """The smallest and largest number of right answers in so many runs, but for 1 - share."""
+    from scipy.stats import binom  # takes a second to import, and `screen` does without
+
     low, high = binom.interval(share, runs, min(max(chance, 0.0), 1.0))
     return int(low), int(high)
