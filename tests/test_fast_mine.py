@@ -74,6 +74,7 @@ def test_equal_entry_by_entry_on_its_own_master_partition(table):
             )
 
 
+@pytest.mark.slow
 def test_untied_columns_agree_as_far_as_the_master_partitions_do(table):
     """On whole tables: runs of records that minepy keeps together move its master's edges."""
     ours = pairwise(table, statistic=MICe()).matrix

@@ -92,7 +92,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("n", "columns"), [(23, 15), (337, 15), (1000, 15), (4381, 15)])
+@pytest.mark.parametrize(
+    ("n", "columns"),
+    [(23, 15), (337, 15), (1000, 15), pytest.param(4381, 15, marks=pytest.mark.slow)],
+)
 def test_within_2e_6_of_float64_on_every_kind_of_column(rng, n, columns):
     """105 pairs of mixed kinds for each n, both statistics, both kinds of gains."""
     kinds = [list(SHAPES.values())[i % len(SHAPES)] for i in range(columns)]

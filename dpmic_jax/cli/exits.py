@@ -29,6 +29,8 @@ def answered(*, resumable: str = "") -> Iterator[None]:
             yield
     except BudgetExceeded as error:
         _end(f"Budget exceeded: {error}. Nothing was charged or computed.", BUDGET_EXCEEDED)
+    except InterruptedError as error:  # by the loss of workers
+        _end(f"Interrupted: {error}.", INTERRUPTED)
     except (ValueError, TypeError, OSError, ImportError, LedgerRefused, KeyLost) as error:
         _end(f"Error: {error}", BAD_INPUT)
     except KeyboardInterrupt:

@@ -21,6 +21,10 @@ from dpmic_jax.source import Source
 _one_at_a_time = threading.Lock()
 
 
+class WorkersLost(InterruptedError):  # noqa: N818 - what happened, not a mistake
+    """A cluster gave up on a task. The tiles it had finished are kept: the run can go on."""
+
+
 def check(source: Source, folder: Folder | None) -> None:
     """Refuse what workers could not do, before any work."""
     if folder is None:
@@ -54,7 +58,7 @@ class Cluster:
         try:
             for future in as_completed(list(futures)):
                 number = futures[future]
-                yield number, future.result()
+                yield number, _answer(future)
                 future.release()
                 progress(min(task.size, pairs - number * task.size))
         finally:
@@ -63,7 +67,21 @@ class Cluster:
     def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
         # Not pure: under one name Dask would keep the answer of an earlier run.
         done = self._client.submit(some_values, self._task, self._folder, chosen, pure=False)
-        return done.result()
+        return _answer(done)
+
+
+def _answer(future: Any) -> Any:
+    """What a worker gave back, or raised; workers that are no more raise `WorkersLost`."""
+    from distributed import CancelledError
+    from distributed.scheduler import KilledWorker
+
+    try:
+        return future.result()
+    except (CancelledError, KilledWorker):
+        raise WorkersLost(
+            "the Dask cluster lost its workers or its scheduler too often; repeat the call to go "
+            "on, with smaller resources=Resources(memory=...) if they ran out of memory"
+        ) from None
 
 
 def one_tile(task: Task, folder: Folder, number: int) -> bytes:

@@ -214,7 +214,9 @@ def _settled(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
     found = statistic if isinstance(statistic, MICr) else statistic(n, epsilon)
     if not isinstance(found, MICr):
         raise TypeError(f"expected statistic to be a MICr or a rule that gives one, got {found!r}")
-    return replace(found, B=cells(found.B, n))
+    # Written the same for 5 and 5.0, since the event, and with it the noise, goes by that.
+    c = int(found.c) if float(found.c).is_integer() else found.c
+    return replace(found, B=cells(found.B, n), c=c)
 
 
 def _values(budget: Budget, pairs: int, moved: Fraction) -> tuple[ValueLaw, Guarantee]:

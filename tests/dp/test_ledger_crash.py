@@ -169,12 +169,13 @@ def drive(folder, task, count):
     return json.loads(done.stdout)
 
 
-def test_200_kills_lose_no_charge(tmp_path):
-    found = drive(tmp_path, "kills", 200)
+@pytest.mark.parametrize("kills", [50, pytest.param(200, marks=pytest.mark.slow)])
+def test_kills_lose_no_charge(tmp_path, kills):
+    found = drive(tmp_path, "kills", kills)
     assert found["unpaid"] == 0
-    assert found["released"] >= 200
+    assert found["released"] >= kills
     # Some died inside a transaction: their journals were there to be rolled back.
-    assert found["journals"] > 5
+    assert found["journals"] > kills // 40
 
 
 def test_the_kills_find_releases_that_come_before_their_charge(tmp_path):

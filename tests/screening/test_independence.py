@@ -45,6 +45,7 @@ def test_uniform_columns_come_near_it(rng):
     assert largest > 0.6 * independence_level(statistic, 3000, 45, 0.05)
 
 
+@pytest.mark.slow
 def test_beyond_20000_records_it_falls_as_one_over_n(rng):
     statistic = bulk(100_000, 0.1)
     found = values(statistic, 100_000, "uniform", rng)

@@ -226,6 +226,8 @@ def test_an_event_tells_runs_apart():
     events = [planned(ask).event for ask in asks]
     events += [planned(epsilon=2.0).event, planned(n=20_001).event, planned(label="b").event]
     assert len({event.digest for event in events}) == len(events)
+    ways = [MICr(B=B, c=c, sizes=ladder(1.25)) for B in (40, 40.9) for c in (3, 3.0)]
+    assert len({planned(statistic=way).event.digest for way in ways}) == 1
 
 
 def test_a_rule_is_given_the_epsilon_of_each_value():

@@ -1,0 +1,128 @@
+"""Real processes, interrupted: exit 4, and the same command goes on to the same bits."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from commands import dpmic
+
+from dpmic_jax import LedgerFile, MICr, ladder, seeded_key
+from dpmic_jax.screening import TopK, screen
+
+COLUMNS, N = 14, 300
+MARKER = 0.12345678901234567
+
+
+@pytest.fixture
+def files(tmp_path):
+    """91 pairs, which are stored one by one."""
+    rng, path = np.random.default_rng(7), tmp_path / "table.parquet"
+    table = {f"c{i}": rng.random(N) ** (1 + i) for i in range(COLUMNS)}
+    table["c1"] = table["c0"].copy()
+    table["c2"][0] = MARKER
+    pyarrow.parquet.write_table(pa.table(table), path)
+    bounds = tmp_path / "bounds.toml"
+    bounds.write_text("".join(f"[columns.{name}]\nlow = 0\nhigh = 1\n" for name in table))
+    return path, bounds
+
+
+def started(tmp_path, *words, **streams):
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    program = "from dpmic_jax.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, words)],
+        env=environment,
+        text=True,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+    )
+
+
+def interrupted(process, number, when):
+    """Send a signal when the time has come: the exit code, and what was said."""
+    while process.poll() is None and not when():
+        time.sleep(0.001)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=300)
+    return process.returncode, out, err
+
+
+def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(files, tmp_path):
+    table, bounds = files
+    out, ledger = tmp_path / "run", tmp_path / "ledger"
+    init = ("ledger", "init", ledger, "--epsilon", 99, "--bounds", bounds, "--name", "x")
+    assert dpmic(*init).exit_code == 0
+    words = ("screen", table, "--bounds", bounds, "--epsilon", 50, "--ask", "top:3", "--seed", 5)
+    words += ("-B", 12, "-c", 2, "--tile", 1, "--out", out, "--ledger", ledger, "--json")
+
+    def tiles():
+        return len(list((out / "tiles").glob("0*")))
+
+    for number, least in ((signal.SIGINT, 5), (signal.SIGTERM, 20)):
+        process = started(tmp_path, *words)
+        code, said, error = interrupted(process, number, lambda least=least: tiles() >= least)
+        assert (code, said) == (4, ""), error
+        warning, last = error.splitlines()
+        assert warning == "Warning: seeded: not for release."
+        assert last == f"Interrupted. Run the same command again to go on in {out}."
+        assert least <= tiles() < 91
+        assert len(LedgerFile.open(ledger).events) == 1
+    process = started(tmp_path, *words)
+    said, error = process.communicate(timeout=300)
+    assert process.returncode == 0, error
+    assert error == "Warning: seeded: not for release.\n"
+    assert len(LedgerFile.open(ledger).events) == 1
+    here = screen(
+        table,
+        bounds=bounds,
+        epsilon=50.0,
+        ask=TopK(3),
+        key=seeded_key(5),
+        statistic=MICr(B=12, c=2, sizes=ladder(1.25)),
+    )
+    found = [(pair["x"], pair["y"], pair["mic"]) for pair in json.loads(said)["pairs"]]
+    assert found == here.ranked()
+    assert str(MARKER) not in said + error
+
+
+def test_without_a_folder_nothing_goes_on_and_that_is_said(files, monkeypatch):
+    table, bounds = files
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpmic_jax.screening.work.Work.tiles", stop)
+    done = dpmic("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
+    assert done.exit_code == 1
+    assert "Nothing is kept without --out" in done.stderr
+
+
+def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
+    table, bounds = files
+
+    def stop(*_):
+        from dpmic_jax.screening.distributed import WorkersLost
+
+        raise WorkersLost("the cluster is gone; repeat the call to go on")
+
+    monkeypatch.setattr("dpmic_jax.screening.work.Work.tiles", stop)
+    words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
+    done = dpmic(*words, "--out", tmp_path / "run")
+    assert done.exit_code == 4
+    assert done.stderr == "Interrupted: the cluster is gone; repeat the call to go on.\n"
+
+
+def test_a_real_process_refuses_bad_input_in_one_line(files, tmp_path):
+    table, bounds = files
+    table.write_bytes(table.read_bytes()[:-100])
+    process = started(tmp_path, "screen", table, "--bounds", bounds, "--epsilon", 1)
+    said, error = process.communicate(timeout=300)
+    assert (process.returncode, said) == (2, "")
+    assert error == f"Error: {table} is damaged or not a Parquet file; write it again\n"

@@ -1,0 +1,278 @@
+"""Tiles on Dask workers that are processes of their own, one of them killed half-way."""
+
+import logging
+import os
+import pickle
+import signal
+import threading
+import time
+from concurrent.futures import CancelledError
+
+import distributed
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
+
+from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
+from dpmic_jax.dp import keyfile
+from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.schema import schema_of
+from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
+from dpmic_jax.screening import distributed as workers
+from dpmic_jax.screening.distributed import Cluster, WorkersLost, one_tile, some_values
+from dpmic_jax.screening.folder import Folder
+from dpmic_jax.screening.job import Here, Task
+from dpmic_jax.screening.planning import plan
+from dpmic_jax.screening.work import opened
+from dpmic_jax.source import open_source
+
+# Sockets and pipes that Dask leaves to the garbage collector, where its workers are killed.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+WIDE = {f"{name}{copy}": BOUNDS[name] for copy in (0, 1) for name in NAMES}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """91 pairs, so that there is a half-way."""
+    path = tmp_path_factory.mktemp("table") / "table.parquet"
+    table = {f"{name}{copy}": v for copy in (0, 1) for name, v in columns(N, seed=copy).items()}
+    pyarrow.parquet.write_table(pa.table(table), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Worker processes on this machine, of one thread each, that share what they compile."""
+    folder = tmp_path_factory.mktemp("workers")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "compiled"))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        patch.setenv("XLA_FLAGS", "")
+        with distributed.LocalCluster(
+            n_workers=3,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            local_directory=str(folder),
+            silence_logs=logging.CRITICAL,
+        ) as cluster:
+            yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(3, timeout=60)
+        yield client
+
+
+@pytest.fixture
+def book(tmp_path):
+    return create_ledger(tmp_path / "ledger", Budget(99.0), name="x", schema=schema_of(WIDE))
+
+
+def on_workers(file, client, out, **changes):
+    settings = {"bounds": WIDE, "resources": Resources(tile=1), **changes}
+    return screened(file, out=out, client=client, **settings)
+
+
+def test_one_of_three_workers_killed_half_way_changes_no_bit(client, file, book, tmp_path):
+    out, seen, pids = tmp_path / "run", {}, client.run(os.getpid)
+
+    def kill():
+        """Once some tiles are stored: the worker that has the most to do."""
+        while len(list((out / "tiles").glob("0*"))) < 10:
+            time.sleep(0.001)
+        tasks = {worker: len(keys) for worker, keys in client.processing().items()}
+        busiest = max(tasks, key=tasks.get)
+        os.kill(pids[busiest], signal.SIGKILL)
+        seen.update(tasks=tasks[busiest], tiles=len(list((out / "tiles").glob("0*"))))
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    found = on_workers(file, client, out, ask=TopK(4), ledger=book)
+    killer.join(timeout=30)
+    assert seen["tasks"] >= 1
+    assert 10 <= seen["tiles"] < 91
+    here = screened(file, bounds=WIDE, ask=TopK(4))
+    np.testing.assert_array_equal(found.mic, here.mic)
+    np.testing.assert_array_equal(found.pairs, here.pairs)
+    assert len(book.events) == 1
+    assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
+
+
+@pytest.mark.parametrize("count", [3, 1])
+def test_any_number_of_workers_gives_the_bits_of_this_process(
+    client, cluster, file, tmp_path, count
+):
+    names = list(client.nthreads())
+    client.retire_workers(names[count:], close_workers=True)
+    assert len(client.nthreads()) == count
+    for ask in (AllPairs(), Above(0.3, 3)):
+        found = on_workers(file, client, tmp_path / type(ask).__name__, ask=ask)
+        assert same_bits(found, screened(file, bounds=WIDE, ask=ask))
+    cluster.scale(3)  # for whichever test comes next
+
+
+def a_task(source, ask, *, size=7, label="run x"):
+    planned = plan(
+        names=source.names,
+        n=N,
+        ask=ask,
+        epsilon=20.0,
+        delta=0.0,
+        statistic=STATISTIC,
+        relation=ReplaceOne(1),
+        label=label,
+    )
+    return Task(source, planned, Resources(), size)
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    """Writes small tables to files."""
+
+    def written(name="table", **changed):
+        path = tmp_path / f"{name}.parquet"
+        pyarrow.parquet.write_table(pa.table({**columns(), **changed}), path)
+        source = open_source(path, BOUNDS)
+        source.validate()
+        return source
+
+    return written
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "run"
+    path.mkdir()
+    return Folder(path)
+
+
+class Future:
+    """Of a task that is done."""
+
+    def __init__(self, answer):
+        self._answer = answer
+
+    def result(self):
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+    def release(self):
+        pass
+
+
+class Client:
+    """Notes what it is given, and gives one answer to everything."""
+
+    def __init__(self, answer, monkeypatch):
+        self.sent, self._answer = [], answer
+        monkeypatch.setattr(distributed, "as_completed", iter)
+
+    def submit(self, *call, **_):
+        self.sent.append(call)
+        return Future(self._answer)
+
+    def cancel(self, futures):
+        pass
+
+
+def test_what_travels_to_workers_has_neither_the_key_nor_a_record(parquet, folder, monkeypatch):
+    marker, key, client = 0.12345678901234567, secret_key(), Client(b"", monkeypatch)
+    keyfile.save(folder.path / "key", key)
+    secret = np.asarray(jax.random.key_data(key.key)).tobytes()
+    task = a_task(parquet(a=np.full(N, marker)), TopK(4))
+    crew = Cluster(task, folder, client)
+    list(crew.tiles([0, 1, 2], lambda _: None))
+    crew.noised(task.plan.pairs[:4])
+    assert len(client.sent) == 4
+    for call in client.sent:
+        content = pickle.dumps(call)
+        assert not any(secret[start : start + 4] in content for start in range(0, 32, 4))
+        assert np.float64(marker).tobytes() not in content
+        assert repr(marker).encode() not in content
+        assert len(content) < 10_000
+        # The same search finds them where they are.
+        assert secret in pickle.dumps((call, (folder.path / "key").read_bytes()))
+        assert np.float64(marker).tobytes() in pickle.dumps((call, columns_of(task)))
+
+
+def columns_of(task):
+    return next(task.source.batches(N))
+
+
+def test_a_selecting_asks_tile_travels_sealed(parquet, folder):
+    """The noisy scores of all pairs together are not private."""
+    keyfile.save(folder.path / "key", secret_key())
+    task = a_task(parquet(), TopK(4))
+    content = one_tile(task, folder, 1)
+    scores = opened(task.plan, 1, content, folder.key)
+    assert len(scores) == 7
+    assert not any(score.tobytes() in content for score in scores)
+    # Sealed anew each time, so that equal tiles do not show; what is in them is the same.
+    again = one_tile(task, folder, 1)
+    assert again != content
+    np.testing.assert_array_equal(opened(task.plan, 1, again, folder.key), scores)
+
+
+def test_values_travel_noised(parquet, folder):
+    keyfile.save(folder.path / "key", seeded_key(1))
+    task = a_task(parquet(), AllPairs(), size=21)
+    found = np.frombuffer(one_tile(task, folder, 0), "<i4")
+    ((_, other),) = Here(task, seeded_key(2), ()).tiles([0], lambda _: None)
+    assert (np.frombuffer(other, "<i4") != found).sum() >= 15
+
+
+def test_seeded_runs_of_two_tables_do_not_share_what_a_worker_holds(parquet, folder):
+    """They have one label, and one number of records."""
+    keyfile.save(folder.path / "key", seeded_key(1))
+    rng = np.random.default_rng(1)
+    found = []
+    for source in (parquet("one"), parquet("two", g=rng.random(N)), parquet("one")):
+        task = a_task(source, AllPairs(), size=21)
+        found.append(opened(task.plan, 0, one_tile(task, folder, 0), folder.key))
+    np.testing.assert_array_equal(found[0], found[2])
+    assert (found[0] != found[1]).any()
+    assert len(workers._held) == 1
+
+
+def test_a_worker_without_the_key_says_so(parquet, folder):
+    task = a_task(parquet(), TopK(4))
+    for work in (lambda: one_tile(task, folder, 0), lambda: some_values(task, folder, [[0, 1]])):
+        with pytest.raises(KeyLost, match="there is no key"):
+            work()
+
+
+@pytest.mark.parametrize("error", [CancelledError(), distributed.KilledWorker("t", None, 3)])
+def test_a_cluster_that_gives_up_leaves_a_run_that_goes_on(error, parquet, folder, monkeypatch):
+    task = a_task(parquet(), TopK(4))
+    crew = Cluster(task, folder, Client(error, monkeypatch))
+    with pytest.raises(WorkersLost, match="repeat the call to go on"):
+        list(crew.tiles([0], lambda _: None))
+    with pytest.raises(WorkersLost, match="repeat the call to go on"):
+        crew.noised(task.plan.pairs[:1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"out": None}, "needs out="), ({"table": None}, "CSV or Parquet file")]
+)
+def test_what_workers_could_not_do_is_refused_before_the_charge(
+    changes, said, file, book, tmp_path, monkeypatch
+):
+    settings = {"table": file, "bounds": WIDE, "ledger": book, "out": tmp_path / "run", **changes}
+    if settings["table"] is None:
+        settings |= {"table": columns(), "bounds": BOUNDS, "ledger": None}
+    with pytest.raises(ValueError, match=said):
+        screened(client=Client(b"", monkeypatch), **settings)
+    assert book.events == ()
+    assert not (tmp_path / "run").exists()
