@@ -5,6 +5,7 @@
 | one | `PermuteAndFlip`, `ExponentialMechanism`, `NoisyMax` | its index |
 | k of them | `OneShotTopK`, `PeeledTopK` | a set; a sequence |
 | those above a threshold | `SparseVector` | the first so many, in order |
+| the same, on subsamples first | `SieveAndExamine` (docs/sieve.md) | who was examined, who passed |
 
 Scores are integers, of which one person can move each by `sensitivity`; the data are not seen
 otherwise. Everything is exactly what its `guarantee` says, by proofs that start from the random
@@ -21,6 +22,7 @@ from dpmic_jax.dp.selection.permute_and_flip import (
     first,
     selected,
 )
+from dpmic_jax.dp.selection.sieve import SieveAndExamine
 from dpmic_jax.dp.selection.sparse_vector import SparseVector
 from dpmic_jax.dp.selection.top_k import OneShotTopK
 
@@ -31,6 +33,7 @@ __all__ = [
     "PeeledTopK",
     "PermuteAndFlip",
     "SelectionCertificate",
+    "SieveAndExamine",
     "SparseVector",
     "chosen",
     "first",
