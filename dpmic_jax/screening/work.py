@@ -99,11 +99,13 @@ def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling
 
 
 def table_identity(source: Source) -> list[str | int]:
-    """What tells whether a file is still the one that a run began with."""
+    """What tells whether a file is still the one that a run began with.
+
+    It is kept in the open, so the file's size is not in it: that depends on the values.
+    """
     if source.path is None:
         return ["in memory"]
-    about = source.path.stat()
-    return [str(source.path.resolve()), about.st_size, about.st_mtime_ns]
+    return [str(source.path.resolve()), source.path.stat().st_mtime_ns]
 
 
 class Work:

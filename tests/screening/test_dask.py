@@ -1,5 +1,6 @@
 """Tiles on Dask workers that are processes of their own, one of them killed half-way."""
 
+import json
 import logging
 import os
 import pickle
@@ -14,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from cli.commands import dpmic
 from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
@@ -120,6 +122,20 @@ def test_any_number_of_workers_gives_the_bits_of_this_process(
         found = on_workers(file, client, tmp_path / type(ask).__name__, ask=ask)
         assert same_bits(found, screened(file, bounds=WIDE, ask=ask))
     cluster.scale(3)  # for whichever test comes next
+
+
+def test_the_command_takes_the_address_of_a_cluster(client, cluster, file, tmp_path):
+    bounds = tmp_path / "bounds.toml"
+    bounds.write_text(schema_of(WIDE).to_toml())
+    words = ("screen", file, "--bounds", bounds, "--epsilon", 20, "--ask", "top:4", "--seed", 1)
+    words += ("-B", 24, "-c", 3, "--tile", 1, "--json")
+    done = dpmic(*words, "--out", tmp_path / "run", "--dask", cluster.scheduler_address)
+    assert done.exit_code == 0, done.output
+    found = [(pair["x"], pair["y"], pair["mic"]) for pair in json.loads(done.stdout)["pairs"]]
+    assert found == screened(file, bounds=WIDE, ask=TopK(4)).ranked()
+    refused = dpmic(*words, "--dask", cluster.scheduler_address)
+    assert refused.exit_code == 2
+    assert "needs out=" in refused.stderr
 
 
 def a_task(source, ask, *, size=7, label="run x"):

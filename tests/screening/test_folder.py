@@ -328,3 +328,5 @@ def test_a_folder_tells_nothing_but_what_is_public(out, file, ledger, stops, mon
     assert content["ledger"] == ledger.identity
     assert content["event"] == ledger.events[0].to_json()
     assert content["columns"] == list(BOUNDS)
+    # Not its size, which depends on the values.
+    assert content["table"] == [str(file.resolve()), file.stat().st_mtime_ns]

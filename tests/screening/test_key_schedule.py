@@ -57,12 +57,24 @@ def plan_of(result, ask, delta=0.0):
 
 
 @lru_cache
+def codes(place, parts):
+    return oracles.width_codes(columns(N)[NAMES[place]], parts, *BOUNDS[NAMES[place]])
+
+
+@lru_cache
 def exact(i, j):
     """MICr of two columns in float64, from the definition."""
-    x, y = (columns(N)[NAMES[place]] for place in (i, j))
-    bounds = [BOUNDS[NAMES[place]] for place in (i, j)]
     sizes = sorted({grid.rows for grid in STATISTIC.grids(N)})
-    return oracles.micr(x, y, bounds, int(STATISTIC.B), STATISTIC.c, sizes=sizes)
+    entries = oracles.characteristic(
+        i,
+        j,
+        int(STATISTIC.B),
+        STATISTIC.c,
+        lambda place, parts, _: codes(place, parts),
+        oracles.merge_by_recursion,
+        sizes=sizes,
+    )
+    return max(entries.values())
 
 
 def noisy(law, point, key):
