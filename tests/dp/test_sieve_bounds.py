@@ -205,7 +205,7 @@ def test_earlier_queries_can_find_a_threshold_that_hides_a_right_one():
     ("epsilon", "tweak"),
     [
         (0.5, 0),
-        (2.0, 10),
+        pytest.param(2.0, 10, marks=pytest.mark.slow),
         pytest.param(0.5, 10, marks=pytest.mark.slow),
         pytest.param(2.0, 0, marks=pytest.mark.slow),
         pytest.param(1.0, 5, marks=pytest.mark.slow),
