@@ -51,6 +51,7 @@ def test_floats_stay_within_2e_6(cut, prepare, size, devices):
     assert np.abs(found - run(cut, "exact")).max() / UNIT < 2e-6
 
 
+@pytest.mark.slow
 def test_integers_do_not_depend_on_buckets(cut):
     codes = tile.direct_codes(cut.masters, cut.rows)
     first, second = jnp.asarray(PAIRS.T, jnp.int32)

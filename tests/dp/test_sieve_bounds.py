@@ -200,7 +200,7 @@ def test_earlier_queries_can_find_a_threshold_that_hides_a_right_one():
 # --- on the real code path -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("subsample", [100, 25])
+@pytest.mark.parametrize("subsample", [pytest.param(100, marks=pytest.mark.slow), 25])
 @pytest.mark.parametrize(
     ("epsilon", "tweak"),
     [
@@ -242,6 +242,7 @@ def test_the_printed_bounds_are_exceeded():
         assert both(law, alpha, (no_drift, no_drift))[1] > 2 * printed(law, alpha)[1]
 
 
+@pytest.mark.slow
 def test_the_printed_bound_leaves_out_the_subsample():
     draws = 4000
     law = settings(epsilon=2.0, tweak=20, subsample=100)

@@ -30,7 +30,7 @@ def values(statistic, n, kind, rng):
     return np.concatenate([characteristic(cut.grids, tile).mic for tile in tiles])
 
 
-@pytest.mark.parametrize("n", [200, 3000])
+@pytest.mark.parametrize("n", [200, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_independent_columns_stay_below_the_level(rng, kind, n):
     """A chance of 1e-3 in all pairs; this test looks at twelve such sets."""
