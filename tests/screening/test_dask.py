@@ -62,7 +62,7 @@ def workers(tmp_path_factory):
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             local_directory=str(folder),
             silence_logs=logging.CRITICAL,
         ) as cluster:
@@ -124,12 +124,14 @@ def test_one_of_three_workers_killed_half_way_changes_no_bit(client, file, book,
     assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [AllPairs(), Above(0.3, 3)])
 def test_three_workers_give_the_bits_of_this_process(client, file, tmp_path, ask):
     found = on_workers(file, client, tmp_path / "run", ask=ask)
     assert same_bits(found, screened(file, bounds=WIDE, ask=ask))
 
 
+@pytest.mark.slow
 def test_one_worker_gives_the_bits_of_this_process(workers, file, tmp_path):
     with workers(1) as cluster, distributed.Client(cluster) as client:
         found = on_workers(file, client, tmp_path / "run", ask=TopK(4))
