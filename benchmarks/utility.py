@@ -12,7 +12,7 @@ import argparse
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest import mock
 
 import numpy as np
@@ -34,7 +34,7 @@ STRONG = 0.5
 class ScoredOnce(Work):
     """A screen's work, but for the scores of pairs, which do not change from key to key."""
 
-    known: dict[Any, list[np.ndarray]] = {}  # noqa: RUF012 - shared on purpose
+    known: ClassVar[dict[Any, list[np.ndarray]]] = {}
 
     def __init__(self, *arguments: Any):
         self._arguments, self._plan = arguments, arguments[1]

@@ -19,7 +19,7 @@ def answered(*, resumable: str = "") -> Iterator[None]:
       resumable: where an interrupted run goes on, if it does.
     """
     from dpmic_jax.dp.budget import BudgetExceeded
-    from dpmic_jax.dp.keyfile import KeyLost
+    from dpmic_jax.dp.keyfile import KeyLostError
     from dpmic_jax.dp.ledger import LedgerRefused
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -31,7 +31,7 @@ def answered(*, resumable: str = "") -> Iterator[None]:
         _end(f"Budget exceeded: {error}. Nothing was charged or computed.", BUDGET_EXCEEDED)
     except InterruptedError as error:  # by the loss of workers
         _end(f"Interrupted: {error}.", INTERRUPTED)
-    except (ValueError, TypeError, OSError, ImportError, LedgerRefused, KeyLost) as error:
+    except (ValueError, TypeError, OSError, ImportError, LedgerRefused, KeyLostError) as error:
         _end(f"Error: {error}", BAD_INPUT)
     except KeyboardInterrupt:
         if resumable:

@@ -19,7 +19,7 @@ _WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
 _SUM = 32  # bytes of SHA-256 after the words: a damaged key may be one that anybody guesses
 
 
-class KeyLost(Exception):  # noqa: N818 - what happened, not a mistake of the caller
+class KeyLostError(Exception):
     """The key of an unfinished run is gone or not to be trusted."""
 
 
@@ -39,18 +39,18 @@ def load(path: Path) -> AnyKey:
     """The key that `save` wrote.
 
     Raises:
-      KeyLost: there is none, or others may have read it.
+      KeyLostError: there is none, or others may have read it.
     """
     try:
         content, mode = path.read_bytes(), path.stat().st_mode
     except FileNotFoundError:
-        raise KeyLost(f"there is no key at {path}") from None
+        raise KeyLostError(f"there is no key at {path}") from None
     if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise KeyLost(f"{path} may be read by others, so its noise may be known")
+        raise KeyLostError(f"{path} may be read by others, so its noise may be known")
     content, kept = content[:-_SUM], content[-_SUM:]
     whole = len(content) in [4 * words for words in _WORDS]
     if not whole or kept != hashlib.sha256(content).digest():
-        raise KeyLost(f"{path} is damaged")
+        raise KeyLostError(f"{path} is damaged")
     key = wrap(jnp.asarray(np.frombuffer(content, "<u4").astype(np.uint32)))
     return SecretKey(key) if is_secret(key) else key
 

@@ -23,7 +23,7 @@ _TAG = 32
 _STREAM, _AUTHENTICATION = 1, 2
 
 
-class SealBroken(Exception):  # noqa: N818 - a finding about the data
+class SealBrokenError(Exception):
     """The bytes were sealed under another key or for another purpose, or were changed."""
 
 
@@ -35,12 +35,12 @@ def seal(content: bytes, *, key: AnyKey, purpose: str) -> bytes:
 
 
 def unseal(sealed: bytes, *, key: AnyKey, purpose: str) -> bytes:
-    """What was sealed, or SealBroken."""
+    """What was sealed, or SealBrokenError."""
     nonce, hidden, tag = sealed[:_NONCE], sealed[_NONCE:-_TAG], sealed[-_TAG:]
     if len(sealed) < _NONCE + _TAG or not hmac.compare_digest(
         tag, _tag(nonce + hidden, _key(key, nonce, _AUTHENTICATION), purpose)
     ):
-        raise SealBroken(f"these bytes were not sealed as {purpose!r} under this key")
+        raise SealBrokenError(f"these bytes were not sealed as {purpose!r} under this key")
     return _xor(hidden, _key(key, nonce, _STREAM))
 
 

@@ -21,7 +21,7 @@ from dpmic_jax.source import Source
 _one_at_a_time = threading.Lock()
 
 
-class WorkersLost(InterruptedError):  # noqa: N818 - what happened, not a mistake
+class WorkersLostError(InterruptedError):
     """A cluster gave up on a task. The tiles it had finished are kept: the run can go on."""
 
 
@@ -71,14 +71,14 @@ class Cluster:
 
 
 def _answer(future: Any) -> Any:
-    """What a worker gave back, or raised; workers that are no more raise `WorkersLost`."""
+    """What a worker gave back, or raised; workers that are no more raise `WorkersLostError`."""
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
     try:
         return future.result()
     except (CancelledError, KilledWorker):
-        raise WorkersLost(
+        raise WorkersLostError(
             "the Dask cluster lost its workers or its scheduler too often; repeat the call to go "
             "on, with smaller resources=Resources(memory=...) if they ran out of memory"
         ) from None

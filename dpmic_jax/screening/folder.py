@@ -20,7 +20,7 @@ from typing import Any
 
 from dpmic_jax.dp import keyfile
 from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.dp.keys import AnyKey, is_secret
 from dpmic_jax.results.files import write
 
@@ -102,8 +102,8 @@ class Folder:
         """The run's key. A new one would need a new charge."""
         try:
             return keyfile.load(self.path / "key")
-        except KeyLost as error:
-            raise KeyLost(
+        except KeyLostError as error:
+            raise KeyLostError(
                 f"{error}; this run cannot go on without its key. What it charged is spent: a new "
                 "run in a new folder costs a new charge"
             ) from None

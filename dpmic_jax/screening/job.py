@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.dp.sealed import SealBroken
+from dpmic_jax.dp.sealed import SealBrokenError
 from dpmic_jax.mic.sweep import Device
 from dpmic_jax.screening.asks import Positions
 from dpmic_jax.screening.folder import Folder
@@ -91,7 +91,7 @@ def _kept(
     kept = {}
     for number, length in enumerate(lengths) if folder else ():
         content = folder.tile(number) if folder else None
-        with suppress(SealBroken):
+        with suppress(SealBrokenError):
             if content is not None and len(opened(plan, number, content, key)) == length:
                 kept[number] = content
     return kept

@@ -108,9 +108,9 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
     table, bounds = files
 
     def stop(*_):
-        from dpmic_jax.screening.distributed import WorkersLost
+        from dpmic_jax.screening.distributed import WorkersLostError
 
-        raise WorkersLost("the cluster is gone; repeat the call to go on")
+        raise WorkersLostError("the cluster is gone; repeat the call to go on")
 
     monkeypatch.setattr("dpmic_jax.screening.work.Work.tiles", stop)
     words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)

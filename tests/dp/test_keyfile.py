@@ -8,7 +8,7 @@ import pytest
 
 from dpmic_jax import is_secret, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.dp.keys import SecretKey, noise_key
 
 
@@ -56,12 +56,12 @@ def test_a_file_that_is_there_is_not_replaced(path, key):
 def test_a_key_that_others_may_read_is_lost(path, key, mode):
     keyfile.save(path, key)
     path.chmod(mode)
-    with pytest.raises(KeyLost, match="may be read by others"):
+    with pytest.raises(KeyLostError, match="may be read by others"):
         keyfile.load(path)
 
 
 def test_there_is_no_key_without_a_file(path):
-    with pytest.raises(KeyLost, match="there is no key at"):
+    with pytest.raises(KeyLostError, match="there is no key at"):
         keyfile.load(path)
 
 
@@ -78,7 +78,7 @@ def test_a_key_that_lost_anything_is_damaged(path, key):
     ]
     for content in damaged:
         path.write_bytes(content)
-        with pytest.raises(KeyLost, match="is damaged") as caught:
+        with pytest.raises(KeyLostError, match="is damaged") as caught:
             keyfile.load(path)
         assert not any(str(word) in str(caught.value) for word in words(key) if word > 10**6)
     path.write_bytes(whole)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmic_jax import secret_key, seeded_key
-from dpmic_jax.dp.sealed import SealBroken, seal, unseal
+from dpmic_jax.dp.sealed import SealBrokenError, seal, unseal
 
 KEYS = {"secret": secret_key(), "seeded": seeded_key(7)}
 OVERHEAD = 64  # a nonce and a tag
@@ -38,10 +38,10 @@ def test_another_key_or_purpose_is_refused(key):
     sealed = seal(b"scores", key=key, purpose="run 1 tile 2")
     others = [secret_key(), seeded_key(8), *(each for each in KEYS.values() if each is not key)]
     for other in others:
-        with pytest.raises(SealBroken):
+        with pytest.raises(SealBrokenError):
             unseal(sealed, key=other, purpose="run 1 tile 2")
     for purpose in ("run 1 tile 3", "run 1 tile", "run 1 tile 2 ", ""):
-        with pytest.raises(SealBroken, match="not sealed as"):
+        with pytest.raises(SealBrokenError, match="not sealed as"):
             unseal(sealed, key=key, purpose=purpose)
 
 
@@ -49,7 +49,7 @@ def test_purpose_and_content_do_not_run_into_each_other():
     sealed = seal(b"", key=KEYS["seeded"], purpose="ab")
     nonce, tag = sealed[:32], sealed[32:]
     for cut in (nonce[:31], nonce + b"b"):
-        with pytest.raises(SealBroken):
+        with pytest.raises(SealBrokenError):
             unseal(cut + tag, key=KEYS["seeded"], purpose="a")
 
 
@@ -59,16 +59,16 @@ def test_any_flipped_bit_is_noticed(key):
         for bit in range(8):
             changed = bytearray(sealed)
             changed[place] ^= 1 << bit
-            with pytest.raises(SealBroken):
+            with pytest.raises(SealBrokenError):
                 unseal(bytes(changed), key=key, purpose="x")
 
 
 def test_anything_cut_off_or_added_is_noticed(key):
     sealed = seal(bytes(range(12)), key=key, purpose="x")
     for length in range(len(sealed)):
-        with pytest.raises(SealBroken):
+        with pytest.raises(SealBrokenError):
             unseal(sealed[:length], key=key, purpose="x")
-    with pytest.raises(SealBroken):
+    with pytest.raises(SealBrokenError):
         unseal(sealed + b"\0", key=key, purpose="x")
 
 
@@ -100,6 +100,6 @@ def test_the_tag_is_not_of_the_content_alone():
 
 def test_a_refusal_shows_nothing(key):
     sealed = seal(b"SECRET-12345", key=key, purpose="x")
-    with pytest.raises(SealBroken) as caught:
+    with pytest.raises(SealBrokenError) as caught:
         unseal(sealed, key=key, purpose="y")
     assert "SECRET" not in str(caught.value)

@@ -9,34 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from selecting import ALARM, int32
+from sieving import settings
 
 from dpmic_jax.dp.audit import exp_between
 from dpmic_jax.dp.clipped import blind_pmf
 from dpmic_jax.dp.events import PureDP
 from dpmic_jax.dp.selection import sieve
-from dpmic_jax.dp.selection.sieve import SieveAndExamine, Subsamples, before_subsampling
-
-ALARM = 1e-6
-
-
-def settings(**changes):
-    usual = {
-        "sieve_epsilon": 1.0,
-        "examine_epsilon": 1.0,
-        "sieve_sensitivity": 1,
-        "examine_sensitivity": 1,
-        "threshold": 1,
-        "tweak": 0,
-        "n": 4,
-        "subsample": 2,
-        "queries": 3,
-        "rounds": 1,
-    }
-    return SieveAndExamine(**(usual | changes))
-
-
-def int32(values):
-    return jnp.asarray(np.asarray(values, np.int32))
+from dpmic_jax.dp.selection.sieve import Subsamples, before_subsampling
 
 
 @pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1", "5", "60"])

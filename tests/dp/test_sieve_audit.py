@@ -12,34 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from selecting import ALARM, int32
+from sieving import settings
 
 from dpmic_jax.dp.audit import exact_loss, replace_one
 from dpmic_jax.dp.keys import secret_key
-from dpmic_jax.dp.selection.sieve import SieveAndExamine
 from dpmic_jax.dp.selection.sieve_bounds import examine_pmf, sieve_pmf
-
-ALARM = 1e-6
-
-
-def settings(**changes):
-    usual = {
-        "sieve_epsilon": 1.0,
-        "examine_epsilon": 1.0,
-        "sieve_sensitivity": 1,
-        "examine_sensitivity": 1,
-        "threshold": 1,
-        "tweak": 0,
-        "n": 4,
-        "subsample": 2,
-        "queries": 3,
-        "rounds": 1,
-    }
-    return SieveAndExamine(**(usual | changes))
-
-
-def int32(values):
-    return jnp.asarray(np.asarray(values, np.int32))
-
 
 # --- the algorithm, from its definition ----------------------------------------------------
 

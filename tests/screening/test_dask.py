@@ -21,11 +21,11 @@ from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
 from dpmic_jax.screening import distributed as on_a_worker
-from dpmic_jax.screening.distributed import Cluster, WorkersLost, one_tile, some_values
+from dpmic_jax.screening.distributed import Cluster, WorkersLostError, one_tile, some_values
 from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.job import Here, Task
 from dpmic_jax.screening.planning import plan
@@ -279,7 +279,7 @@ def test_seeded_runs_of_two_tables_do_not_share_what_a_worker_holds(parquet, fol
 def test_a_worker_without_the_key_says_so(parquet, folder):
     task = a_task(parquet(), TopK(4))
     for work in (lambda: one_tile(task, folder, 0), lambda: some_values(task, folder, [[0, 1]])):
-        with pytest.raises(KeyLost, match="there is no key"):
+        with pytest.raises(KeyLostError, match="there is no key"):
             work()
 
 
@@ -287,9 +287,9 @@ def test_a_worker_without_the_key_says_so(parquet, folder):
 def test_a_cluster_that_gives_up_leaves_a_run_that_goes_on(error, parquet, folder, monkeypatch):
     task = a_task(parquet(), TopK(4))
     crew = Cluster(task, folder, Client(error, monkeypatch))
-    with pytest.raises(WorkersLost, match="repeat the call to go on"):
+    with pytest.raises(WorkersLostError, match="repeat the call to go on"):
         list(crew.tiles([0], lambda _: None))
-    with pytest.raises(WorkersLost, match="repeat the call to go on"):
+    with pytest.raises(WorkersLostError, match="repeat the call to go on"):
         crew.noised(task.plan.pairs[:1])
 
 

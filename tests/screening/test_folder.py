@@ -13,7 +13,7 @@ from small import BOUNDS, columns, same_bits, screened
 
 from dpmic_jax import Budget, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLost
+from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger
 from dpmic_jax.screening.folder import Folder
@@ -305,7 +305,7 @@ def test_a_lost_key_costs_a_new_charge_and_that_is_said(
     settings = {"ledger": ledger, **({} if seeded else {"key": secret_key()})}
     begun(out, stops, monkeypatch, **settings)
     lose(out / "key")
-    with pytest.raises(KeyLost, match=rf"{said}(.|\n)*costs a new charge"):
+    with pytest.raises(KeyLostError, match=rf"{said}(.|\n)*costs a new charge"):
         screened(out=out, **settings)
     assert len(ledger.events) == 1
     assert len(tile_files(out)) == 2
