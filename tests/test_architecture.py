@@ -31,7 +31,8 @@ MAY_IMPORT = {
         "source",
         "results",
     },
-    "cli": {"", "cli", "demo", "dp", "pairwise", "schema", "screening", "source", "table"},
+    "paper": {"paper", "defaults", "mechanisms", "mic", "dp", "sensitivity"},
+    "cli": {"", "cli", "demo", "dp", "pairwise", "paper", "schema", "screening", "source", "table"},
 }
 
 

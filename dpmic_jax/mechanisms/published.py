@@ -130,12 +130,12 @@ class PublishedMICrGeom:
         values = []
         for start in range(0, len(pairs), _TOGETHER):
             some = pairs[start : start + _TOGETHER]
-            noisy = add_noise(law, _counts(cut, some), some, noise)
+            noisy = add_noise(law, master_counts(cut, some), some, noise)
             values.append(_mic(cut.grids, noisy))
         return PrivateValue(np.concatenate(values), event, secret)
 
 
-def _counts(cut: Cut, pairs: Int[np.ndarray, "pairs 2"]) -> Int[np.ndarray, "pairs cells"]:
+def master_counts(cut: Cut, pairs: Int[np.ndarray, "pairs 2"]) -> Int[np.ndarray, "pairs cells"]:
     """Counts of all master grids of a pair in one row: grid by grid, both orientations."""
     masters = dict(
         zip(sorted({grid.master for grid in cut.grids}), codes(cut.masters), strict=True)

@@ -10,7 +10,7 @@ import pytest
 
 from dpmic_jax import MICr, micr
 from dpmic_jax.dp.events import PureDP, ReplaceOne
-from dpmic_jax.mechanisms.published import PublishedMICrGeom, _counts, _mic
+from dpmic_jax.mechanisms.published import PublishedMICrGeom, _mic, master_counts
 
 UNIT = ((0, 1), (0, 1))
 
@@ -52,7 +52,7 @@ def test_noisy_tables_are_scored_as_the_paper_says(rng, B, c):
 def test_counts_are_those_of_every_master_grid_both_ways(rng):
     x, y = rng.random(50), rng.random(50)
     statistic = MICr(B=9, c=2)
-    found = _counts(statistic.cut([x, y], UNIT), np.array([[0, 1]]))[0]
+    found = master_counts(statistic.cut([x, y], UNIT), np.array([[0, 1]]))[0]
     expected = [
         np.histogram2d(a, b, (grid.master, grid.rows), UNIT)[0].ravel()
         for grid in statistic.grids(50)

@@ -1,0 +1,86 @@
+"""MIC*: the maximal information coefficient of a distribution.
+
+Section 3.5 of Reshef et al. (2016): the largest entry on the boundary of the characteristic
+matrix, max over k, and over which axis is cut, of max I(X|_P, Y) / log2 k for partitions P of k
+parts. As in appendix E.2.2 of the MIC paper, P is taken from a mass equipartition of 260 parts,
+and 360 parts of equal mass stand for the other axis.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Int32
+from scipy.special import ndtr
+from tqdm import tqdm
+
+from dpmic_jax.mic.gains import UNIT, FastGains
+from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.paper.mixtures import Mixture, cell_masses
+
+MASTER, FIXED = 260, 360
+# No distribution of the family is best at more parts; `boundaries` raises where one would be.
+MOST_PARTS = 64
+# Masses are rounded to multiples of 2^-24, the most records that float gains count exactly.
+RECORDS = 2**24
+_TOGETHER = 32  # distributions, in both orientations
+
+
+def mic_star(
+    mixtures: Sequence[Mixture], *, master: int = MASTER, fixed: int = FIXED
+) -> Float[np.ndarray, " mixtures"]:
+    """MIC* of each distribution, within 5e-5 of the same maximum in float64."""
+    starts = tqdm(range(0, len(mixtures), _TOGETHER), desc="MIC*", disable=None, delay=1)
+    values = [
+        boundaries(mixtures[start : start + _TOGETHER], master=master, fixed=fixed)
+        for start in starts
+    ]
+    return np.concatenate([value.max(axis=(0, 1)) for value in values])
+
+
+def boundaries(
+    mixtures: Sequence[Mixture], *, master: int = MASTER, fixed: int = FIXED
+) -> Float[np.ndarray, "axes parts mixtures"]:
+    """max I / log2 k for k = 2, 3, ... parts of x, then of y."""
+    counts = [before(mixture, axis, master, fixed) for axis in (0, 1) for mixture in mixtures]
+    parts = min(MOST_PARTS, master)
+    # Filled up to one width, so that one program serves all.
+    lanes = np.resize(np.arange(len(counts)), 2 * _TOGETHER)
+    found = _best(jnp.asarray(np.stack([counts[lane] for lane in lanes], axis=-1)), parts=parts)
+    bits = np.asarray(found)[:, : len(counts)].reshape(parts - 1, 2, len(mixtures)) / UNIT
+    values = np.moveaxis(bits / np.log2(np.arange(2, parts + 1))[:, None, None], 1, 0)
+    if parts < master and (values.argmax(axis=1) == parts - 2).any():
+        raise RuntimeError(f"MIC* still grows at {parts} parts: raise MOST_PARTS")
+    return values
+
+
+def before(mixture: Mixture, axis: int, master: int, fixed: int) -> Int32[np.ndarray, "edges rows"]:
+    """The mass before each edge of `axis` in every row of the other, in units of 2^-24."""
+    columns = cell_masses(mixture, axis, equal_masses(mixture, axis, master))
+    rows = cell_masses(mixture, 1 - axis, equal_masses(mixture, 1 - axis, fixed))
+    masses = np.pad(np.cumsum(columns @ rows.T, axis=0), ((1, 0), (0, 0)))
+    return np.rint(masses * (RECORDS / masses[-1].sum())).astype(np.int32)
+
+
+def equal_masses(mixture: Mixture, axis: int, parts: int) -> Float[np.ndarray, " edges"]:
+    """Edges on one axis between which the conditioned mixture has equal masses, by bisection."""
+    (other,) = cell_masses(mixture, 1 - axis, np.array([0.0, 1.0]))
+
+    def below(value: Float[np.ndarray, " edges"]) -> Float[np.ndarray, " edges"]:
+        return ndtr((value[:, None] - mixture.centres[:, axis]) / mixture.deviation) @ other
+
+    least, most = below(np.array([0.0, 1.0]))
+    wanted = least + (most - least) * np.arange(1, parts) / parts
+    low, high = np.zeros(parts - 1), np.ones(parts - 1)
+    for _ in range(40):
+        middle = (low + high) / 2
+        short = below(middle) < wanted
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return np.concatenate([[0.0], low, [1.0]])
+
+
+@partial(jax.jit, static_argnames="parts")
+def _best(counts: Int32[Array, "edges rows lanes"], *, parts: int) -> Int[Array, "sizes lanes"]:
+    return best_information(counts, parts, FastGains(RECORDS), blocks=4)
