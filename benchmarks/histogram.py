@@ -22,9 +22,10 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 import dpmic_jax
-from benchmarks.relationships import FUNCTIONS, Mixture, draw, mic_star, noisy
 from dpmic_jax import histogram
 from dpmic_jax.mic import characteristic as read
+from dpmic_jax.paper import family as paper
+from dpmic_jax.paper.functions import FUNCTIONS
 
 R_SQUARED = (0.1, 0.3, 0.5, 0.7, 0.9)
 SCORED = (0.1, 0.5, 0.9)
@@ -47,9 +48,10 @@ Entry = dict[str, Any]
 
 
 class Family(NamedTuple):
-    """All distributions, function by function, with their MIC*."""
+    """The paper's distributions at `R_SQUARED`, function by function, with their MIC*."""
 
-    mixtures: list[Mixture]
+    known: paper.Family
+    places: list[int]  # of these among all of the paper's
     stars: Float[np.ndarray, "distributions 1"]
 
     @property
@@ -66,17 +68,18 @@ class Family(NamedTuple):
 
 
 def family() -> Family:
-    mixtures = [noisy(function, r2) for function in FUNCTIONS.values() for r2 in R_SQUARED]
-    stars = [mic_star(mixture) for mixture in tqdm(mixtures, desc="MIC*", disable=None)]
-    return Family(mixtures, np.array(stars)[:, None])
+    known = paper.family()
+    places = [index for index, r2 in enumerate(known.r_squared) if r2 in R_SQUARED]
+    return Family(known, places, known.stars[places][:, None])
 
 
 def data_sets(
-    mixtures: Sequence[Mixture], n: int, repeats: int, generator: np.random.Generator
+    known: Family, n: int, repeats: int, seed: int
 ) -> Iterator[Float[np.ndarray, "repeats n 2"]]:
     """Data sets of one distribution after the other."""
-    for mixture in mixtures:
-        yield np.stack([draw(mixture, n, generator) for _ in range(repeats)])
+    for place in known.places:
+        both = paper.data_sets(known.known, range(place, place + 1), n, range(repeats), seed=seed)
+        yield np.stack(both, axis=-1)
 
 
 def count(
@@ -159,7 +162,7 @@ def score(known: Family, settings: Sequence[tuple[int, float]], repeats: int) ->
     """The errors of every estimator on the same data sets, for every n and epsilon."""
     generator, entries = np.random.default_rng(SCORING_SEED), []
     for n, epsilon in tqdm(settings, desc="scoring", disable=None):
-        data = list(data_sets(known.mixtures, n, repeats, generator))
+        data = list(data_sets(known, n, repeats, SCORING_SEED))
         design = histogram.design(n=n, epsilon=epsilon)
         exact = count(data, design.side)
         noisy_counts = add_noise(exact, epsilon, generator)
@@ -192,7 +195,7 @@ def calibrate(known: Family, repeats: int) -> dict[tuple[int, float], list[float
     """The side of least error by a stranger, and its fit, at every point of the table."""
     generator, table = np.random.default_rng(FITTING_SEED), {}
     for n in histogram.SIZES:
-        data = list(data_sets(known.mixtures, n, repeats, generator))
+        data = list(data_sets(known, n, repeats, FITTING_SEED))
         exact = {side: count(data, side) for side in SIDES[n]}
         for epsilon in tqdm(histogram.EPSILONS, desc=f"n = {n}"):
             best = np.inf

@@ -16,14 +16,14 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float
-from tqdm import tqdm
 
 import dpmic_jax
-from benchmarks.relationships import FUNCTIONS, Mixture, draw, mic_star, noisy
 from dpmic_jax import MICr, all_sizes, ladder
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic import sweep, tile
 from dpmic_jax.mic.gains import gains_for
+from dpmic_jax.paper.family import Family, data_sets, family
+from dpmic_jax.paper.functions import FUNCTIONS
 
 R_SQUARED = (0.1, 0.5, 0.9)
 SETTINGS = ((250, 40), (1000, 80), (5000, 150))  # n, B
@@ -58,20 +58,17 @@ def micr(
 
 
 def compare(
-    mixtures: Sequence[Mixture],
-    stars: Float[np.ndarray, " distributions"],
-    settings: Sequence[tuple[int, int]],
-    repeats: int,
+    known: Family, chosen: Sequence[int], settings: Sequence[tuple[int, int]], repeats: int
 ) -> list[Entry]:
     """Score every rule on the same data sets, for every n and B."""
-    generator = np.random.default_rng(SEED)
-    entries = []
+    stars, entries = known.stars[list(chosen)], []
     for n, B in settings:
-        data = np.stack([draw(mix, n, generator) for mix in mixtures for _ in range(repeats)])
+        sets = [data_sets(known, range(i, i + 1), n, range(repeats), seed=SEED) for i in chosen]
+        data = np.concatenate([np.stack(both, axis=-1) for both in sets])
         errors = {}
         for rule, sizes in RULES.items():
             statistic = MICr(B=B, c=C, sizes=sizes)
-            values = micr(data, statistic, jax.devices()[0]).reshape(len(mixtures), repeats)
+            values = micr(data, statistic, jax.devices()[0]).reshape(len(chosen), repeats)
             errors[rule] = values - stars[:, None]
             entry = {"n": n, "B": B, "rule": rule, "sizes": len(statistic.grids(n))}
             entries.append(entry | summary(errors[rule], errors["all sizes"]))
@@ -134,9 +131,10 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     chosen = arguments()
     settings, repeats = (SETTINGS[:2], 1) if chosen.quick else (SETTINGS, chosen.repeats)
-    mixtures = [noisy(function, r2) for function in FUNCTIONS.values() for r2 in R_SQUARED]
-    stars = np.array([mic_star(mixture) for mixture in tqdm(mixtures, desc="MIC*", disable=None)])
-    entries = compare(mixtures, stars, settings, repeats)
+    known = family()
+    # Function by function, as the family has them.
+    of = [index for index, r_squared in enumerate(known.r_squared) if r_squared in R_SQUARED]
+    entries = compare(known, of, settings, repeats)
     show(entries)
     record = {
         "command": shlex.join(["python", "-m", "benchmarks.ladder", *sys.argv[1:]]),
@@ -149,7 +147,7 @@ def main() -> None:
         "functions": list(FUNCTIONS),
         "repeats": repeats,
         "seed": SEED,
-        "mic_star": stars.reshape(len(FUNCTIONS), len(R_SQUARED)).tolist(),
+        "mic_star": known.stars[of].reshape(len(FUNCTIONS), len(R_SQUARED)).tolist(),
         "results": entries,
     }
     RESULTS.parent.mkdir(exist_ok=True)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         QuantileBounds,
         Release,
         debias,
+        fitted_prior,
+        mic_star_estimate,
         private_bounds,
     )
     from dpmic_jax.results import ScreenResult
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
         preview,
         screen,
     )
+    from dpmic_jax.tuned import cheap_defaults, defaults
 
 __version__ = "0.1.0"
 
@@ -114,11 +117,14 @@ __all__ = [
     "all_sizes",
     "characteristic",
     "characteristics",
+    "cheap_defaults",
     "create_ledger",
     "debias",
+    "defaults",
     "definition",
     "exact_gains",
     "fast_gains",
+    "fitted_prior",
     "gmic",
     "grouped",
     "is_secret",
@@ -127,6 +133,7 @@ __all__ = [
     "mas",
     "mcn",
     "mev",
+    "mic_star_estimate",
     "mice",
     "micr",
     "pairwise",
@@ -152,6 +159,7 @@ _PRIVATE = (
     "dp.keys",
     "dp.ledger",
     "schema",
+    "tuned",
     "mechanisms",
     "results",
     "screening",

@@ -7,17 +7,20 @@ import tomllib
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbclient import NotebookClient
 
 import dpmic_jax
+from dpmic_jax.paper.collections import NOT_PERFORMANCE
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 # What README and docs speak of. Names of the package itself are those of its `__all__`.
 PUBLIC = {
-    f"dpmic_jax.{name}" for name in ("demo", "dp.audit", "dp.composition", "dp.noise", "paper")
+    f"dpmic_jax.{name}"
+    for name in ("demo", "dp.audit", "dp.composition", "dp.noise", "paper", "tuned")
 }
 LARGEST = 400_000  # bytes of a file
 MINUTES = 5  # for one cell, on a slow machine
@@ -66,13 +69,40 @@ def installed():
     return {re.match(r"[\w-]+", one)[0] for one in wanted} | {"IPython"} | sys.stdlib_module_names
 
 
+@pytest.fixture
+def data(tmp_path):
+    """A folder with made-up files that look like the paper's real data."""
+    rng = np.random.default_rng(5)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    games = rng.integers(10, 162, 60)
+    hits = rng.binomial(4 * games, 0.26)
+    performance = {"G": games, "H": hits, "AVG": (hits / (4 * games)).round(3), "TP": 0 * games}
+    performance |= {f"D_{kind}": rng.normal(0, 5, 60).round(1) for kind in range(7)}
+    rows = [
+        (f"Player {i}", i + 1, 400_000, i % 2, i % 9 + 1, *(v[i] for v in performance.values()))
+        for i in range(60)
+    ]
+    write_csv(folder / "baseball.csv", [(*NOT_PERFORMANCE, *performance), *rows])
+    times = range(40, 270, 10)
+    genes = np.sin(np.array(times) / 30 + rng.random((60, 1))) + rng.normal(0, 0.5, (60, 23))
+    rows = [(f"GENE{i}", *values) for i, values in enumerate(genes.round(3))]
+    write_csv(folder / "Spellman.csv", [("time", *times), *rows])
+    return folder
+
+
+def write_csv(path, rows):
+    path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+
+
 def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
 @every_notebook
-def test_runs_in_small_sizes_without_errors_or_warnings(path, tmp_path, monkeypatch):
+def test_runs_in_small_sizes_without_errors_or_warnings(path, data, tmp_path, monkeypatch):
     monkeypatch.setenv("DPMIC_NOTEBOOKS", "small")
+    monkeypatch.setenv("DPMIC_DATA", str(data))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))  # nobody's own settings
     monkeypatch.delenv("MPLBACKEND", raising=False)  # figures go into the notebook

@@ -9,6 +9,7 @@ from dpmic_jax.cli.bounds import bounds
 from dpmic_jax.cli.demo import demo
 from dpmic_jax.cli.ledger import ledger
 from dpmic_jax.cli.pairwise import pairwise
+from dpmic_jax.cli.paper import paper
 from dpmic_jax.cli.screen import plan, screen
 
 
@@ -22,7 +23,7 @@ def main() -> None:
     _keep_compiled_programs()
 
 
-for command in (screen, plan, bounds, ledger, demo, pairwise):
+for command in (screen, plan, bounds, ledger, demo, pairwise, paper):
     main.add_command(command)
 
 

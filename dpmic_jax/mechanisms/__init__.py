@@ -8,8 +8,9 @@ from dpmic_jax.mechanisms.bounds import (
     QuantileBounds,
     private_bounds,
 )
-from dpmic_jax.mechanisms.debias import BetaPrior, debias
+from dpmic_jax.mechanisms.debias import BetaPrior, debias, fitted_prior
 from dpmic_jax.mechanisms.histogram import HistogramRelease, MICrHistogram
+from dpmic_jax.mechanisms.population import mic_star_estimate
 from dpmic_jax.mechanisms.published import (
     PublishedMICeLap,
     PublishedMICrGeom,
@@ -34,5 +35,7 @@ __all__ = [
     "QuantileBounds",
     "Release",
     "debias",
+    "fitted_prior",
+    "mic_star_estimate",
     "private_bounds",
 ]

@@ -21,7 +21,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, PRNGKeyArray
 
-from dpmic_jax import defaults, sensitivity
+from dpmic_jax import sensitivity, tuned
 from dpmic_jax.dp.events import ZCDP, Event, Guarantee, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
@@ -169,7 +169,7 @@ class MICrLap(_RangeMechanism):
     """
 
     epsilon: float
-    statistic: MICr | Callable[[int, float], MICr] = defaults.micr_lap
+    statistic: MICr | Callable[[int, float], MICr] = tuned.defaults
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
@@ -201,7 +201,7 @@ class MICrGauss(_RangeMechanism):
     """
 
     rho: float
-    statistic: MICr | Callable[[int, float], MICr] = defaults.micr_lap
+    statistic: MICr | Callable[[int, float], MICr] = tuned.defaults
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):

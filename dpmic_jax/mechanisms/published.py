@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax import defaults, sensitivity
+from dpmic_jax import sensitivity, table_2
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.noise import TruncatedGeometric
@@ -45,8 +45,11 @@ class _PublishedBound(Additive):
         return sensitivity.group(one, self.relation.records)
 
 
+@dataclass(frozen=True, kw_only=True)
 class PublishedMICrLap(_PublishedBound, MICrLap):
     """MICr-Lap with the sensitivity (4 log2 n + 6) / n of Theorem 4.3: valid, not needed."""
+
+    statistic: MICr | Callable[[int, float], MICr] = table_2.micr_lap
 
 
 class PublishedMICeLap(_PublishedBound, MICeLap):
@@ -69,7 +72,7 @@ class PublishedMICrGeom:
     """
 
     epsilon: float
-    statistic: MICr | Callable[[int, float], MICr] = defaults.micr_geom
+    statistic: MICr | Callable[[int, float], MICr] = table_2.micr_geom
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):

@@ -8,7 +8,7 @@ only adds and compares integers, and gives the same bits in any order.
 
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ class FastGains:
         return xlog2x(counts)
 
     def units(self, gain: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
-        scale = UNIT / _EXPONENT * 2.0**self._exponent / self.n
+        scale = UNIT / EXPONENT * 2.0**self._exponent / self.n
         return (gain * np.float32(scale)).astype(jnp.int32)
 
 
@@ -66,7 +66,15 @@ class ExactGains:
         return gain
 
 
-Gains = FastGains | ExactGains
+@runtime_checkable
+class Gains(Protocol):
+    """What the recursion needs of either, or of another way to evaluate phi."""
+
+    @property
+    def least(self) -> int: ...
+    def prepare(self, counts: Any) -> Any: ...
+    def phi(self, counts: Any) -> Any: ...
+    def units(self, gain: Any) -> Any: ...
 
 
 def fast_gains(n: int) -> FastGains:
@@ -114,9 +122,9 @@ def _coefficients(degree: int) -> tuple[np.float32, ...]:
 
 
 # One unit in the exponent of a float32 adds this to its bits.
-_EXPONENT = 2**23
+EXPONENT = 2**23
 _SQRT_HALF = np.int32(0x3F3504F3)  # the bits of sqrt(1/2)
-_LOG2 = tuple(np.float32(_EXPONENT) * c for c in _coefficients(6))
+_LOG2 = tuple(np.float32(EXPONENT) * c for c in _coefficients(6))
 
 
 def xlog2x(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -126,7 +134,7 @@ def xlog2x(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     exponent field holds e in units of 2^23, and leaving that factor in saves a shift.
     """
     bits = lax.bitcast_convert_type(x, jnp.int32)
-    exponent = (bits - _SQRT_HALF) & np.int32(-_EXPONENT)
+    exponent = (bits - _SQRT_HALF) & np.int32(-EXPONENT)
     u = lax.bitcast_convert_type(bits - exponent, jnp.float32) - np.float32(1)
     series = jnp.full_like(x, _LOG2[-1])
     for coefficient in _LOG2[-2::-1]:

@@ -22,10 +22,10 @@ def _lopsided_l(x: Values) -> Values:
 
 
 # The line in F3 and F4 is printed as 2(x - 0.05); 2(x - 0.25) is what the authors' code has, and
-# what is used here. The line 2(x - 0.25) is in the unit square for x in the middle half, and its
-# graph is symmetric about the square's centre as those of F1, F2 and the line F12 nearly are. The
-# printed one is there for x in [0.05, 0.55] only: all generating points would be in the left half,
-# and the right half would be reached by noise alone. `square_share` measures it.
+# what is used here. Its line passes through the centre of the unit square, and F3 stays in the
+# square from where it enters to where it leaves. As printed F3 does not, and neither F3 nor F4
+# comes near the right third of the square, which noise alone would reach
+# (tests/paper/test_functions.py).
 FUNCTIONS: dict[str, Function] = {
     "F1": lambda x: 0.2 * np.sin(12 * x - 6) + 1.1 * (x - 1) + 1,
     "F2": lambda x: 0.15 * np.sin(11 * np.pi * x) + x + 0.05,

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Float32, PRNGKeyArray
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import ndtr
 
 from dpmic_jax.paper.functions import Function
@@ -55,7 +55,8 @@ def noisy(function: Function, r_squared: float) -> Mixture:
     def excess(deviation: float) -> float:
         return correlation_squared(function, Mixture(centres, deviation)) - r_squared
 
-    return Mixture(centres, brentq(excess, 1e-4, _WIDEST, xtol=1e-7))
+    found = root_scalar(excess, bracket=(1e-4, _WIDEST), xtol=1e-7)
+    return Mixture(centres, float(found.root))
 
 
 def correlation_squared(function: Function, mixture: Mixture) -> float:
@@ -73,7 +74,7 @@ def correlation_squared(function: Function, mixture: Mixture) -> float:
     x, y = (cell_masses(mixture, axis, edges) for axis in (0, 1))
 
     def moment(a: int, b: int) -> float:
-        return (function(middle) ** a @ x) @ (middle**b @ y)
+        return float((function(middle) ** a @ x) @ (middle**b @ y))
 
     total = moment(0, 0)
     mean_f, mean_y = moment(1, 0) / total, moment(0, 1) / total

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Float32, Int, Int32
 
-from dpmic_jax.mic.gains import _EXPONENT, UNIT, xlog2x
+from dpmic_jax.mic.gains import EXPONENT, UNIT, xlog2x
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.optimise import best_information
 
@@ -224,7 +224,7 @@ def score(counts: Counts, lanes: Lanes, shape: Shape) -> Float32[Array, " lanes"
     records = counts.sum(axis=1)
     # As few bits as the largest lane needs, found on the device: noise changes how many.
     power = jnp.exp2(jnp.ceil(jnp.log2(jnp.maximum(records.max(), 2).astype(jnp.float32))))
-    gains = MassGains(1 / power, jnp.float32(UNIT / _EXPONENT))
+    gains = MassGains(1 / power, jnp.float32(UNIT / EXPONENT))
     entries = jnp.arange(2, shape.parts + 1, dtype=jnp.int32)
     bits = jnp.log2(entries.astype(jnp.float32)) * UNIT
 

@@ -29,6 +29,7 @@ RATIOS = (1.0, 1.1, 1.25, 1.5)  # of ladders; 1 stands for all sizes
 PAPER_RECORDS = (25, 250, 500, 1000, 5000, 10_000)
 PAPER_EPSILONS = (0.1, 1.0)
 PAPER_GEOM_FINENESS = (1, 2)
+GEOM_CELLS = (6, 10, 12, 20, 40, 60, 80, 150)  # every B that Table 2 has
 _RECORDS_TOGETHER = 2**24
 _SETS_TOGETHER = 2048
 
@@ -101,7 +102,8 @@ class Search:
 
     def published_geom(self, n: int) -> tuple[Setting, ...]:
         """What the paper tried for MICr-Geom: c = 1 and 2."""
-        return tuple(Setting(B, c, 1.0) for B in self._paper_cells(n) for c in PAPER_GEOM_FINENESS)
+        tried = (B for B in self._paper_cells(n) if B in GEOM_CELLS)
+        return tuple(Setting(B, c, 1.0) for B in tried for c in PAPER_GEOM_FINENESS)
 
     def _paper_cells(self, n: int) -> tuple[int, ...]:
         if n not in PAPER_RECORDS:
@@ -110,9 +112,9 @@ class Search:
 
 
 FULL = Search(
-    records=(25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 100_000, 1_000_000),
-    sets=(40, 40, 40, 20, 20, 20, 10, 10, 5, 3, 2, 1),
-    geom_sets=3,
+    records=(25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000, 1_000_000),
+    sets=(40, 40, 40, 20, 20, 20, 10, 5, 3, 1, 1),
+    geom_sets=1,
 )
 QUICK = Search(
     records=(25, 250, 1000, 5000),
@@ -125,9 +127,9 @@ QUICK = Search(
 
 
 def _worth_it(n: int, B: int, c: float, ratio: float) -> bool:
-    """All sizes of many cells, and the finest partitions of many records, cost hours."""
-    if n > 10_000 and (c == 1 or ratio < 1.25):
-        return False
+    """All sizes of many cells, and many settings of many records, cost hours."""
+    if n >= 100_000:
+        return c >= 3 and ratio >= (1.25 if n == 100_000 else 1.5) and B in (400, 800, 1600)
     return ratio > 1 or B <= 150
 
 

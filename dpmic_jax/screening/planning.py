@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from scipy.special import ndtri
 
-from dpmic_jax import defaults, sensitivity
+from dpmic_jax import sensitivity
 from dpmic_jax.dp.budget import Budget
 from dpmic_jax.dp.composition import numerical
 from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP, ReplaceOne
@@ -31,7 +31,7 @@ from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
 from dpmic_jax.dp.written import at_least, at_most, written
 from dpmic_jax.mechanisms.release import described
-from dpmic_jax.mic.grids import cells, ladder
+from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.settings import MICr
 from dpmic_jax.screening.asks import Above, Ask, Names, Positions, TopK
 
@@ -40,11 +40,6 @@ ValueLaw = LatticeLaplace | LatticeGauss
 
 # Candidates for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
-
-
-def bulk(n: int, epsilon: float) -> MICr:
-    """The tuned B and c for n records and an epsilon for each pair, on a ladder of sizes."""
-    return replace(defaults.micr_lap(n, epsilon), sizes=ladder(1.25))
 
 
 class Choice(NamedTuple):

@@ -6,8 +6,9 @@ from scipy import stats
 
 from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
 from dpmic_jax.dp.lattice import Lattice
-from dpmic_jax.mechanisms.debias import BetaPrior, debias
+from dpmic_jax.mechanisms.debias import FAMILY, BetaPrior, debias, fitted_prior
 from dpmic_jax.mechanisms.release import Release
+from dpmic_jax.paper.family import family
 
 UNIFORM = BetaPrior(a=1, b=1)
 PURE = PureDP(1.0)
@@ -59,3 +60,33 @@ def test_squared_error_falls_if_the_prior_is_right(rng):
 def test_a_strange_prior_is_refused():
     with pytest.raises(ValueError, match="a > 0"):
         BetaPrior(a=0, b=1)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.9, 3.0), (4.0, 6.0)])
+def test_the_fitted_prior_is_the_one_that_values_came_from(rng, a, b):
+    values = rng.beta(a, b, 40_000)
+    out = np.clip(values + rng.laplace(scale=0.1, size=len(values)), 0, 1)
+    found = fitted_prior(released(out, scale(1)))
+    # Five times the spread that refitting on new draws has.
+    assert found.a == pytest.approx(a, rel=0.15)
+    assert found.b == pytest.approx(b, rel=0.15)
+
+
+def test_unsigned_error_falls_with_a_fitted_prior(rng):
+    values = rng.beta(3, 9, 5000)
+    out = np.clip(values + rng.laplace(scale=0.3, size=len(values)), 0, 1)
+    release = released(out, scale(3))
+    found = debias(release, fitted_prior(release))
+    assert np.abs(found - values).mean() < 0.6 * np.abs(out - values).mean()
+
+
+def test_few_values_fit_no_prior():
+    with pytest.raises(ValueError, match="50 released values or more, got 3"):
+        fitted_prior(released([0.1, 0.2, 0.3], scale(1)))
+
+
+def test_the_family_prior_is_the_likeliest_for_its_mic_star():
+    stars = family().stars
+    a, b, _, _ = stats.beta.fit(stars, floc=0, fscale=1)
+    assert FAMILY.a == pytest.approx(a, abs=6e-4)
+    assert FAMILY.b == pytest.approx(b, abs=6e-4)

@@ -1,6 +1,6 @@
 import pytest
 
-from dpmic_jax import defaults
+from dpmic_jax import table_2
 from dpmic_jax.mic.settings import MICr
 
 # Table 2 of the paper, (c, B), as printed: n by mechanism and epsilon.
@@ -13,10 +13,10 @@ n = 5000  (1, 150)  (1, 40)  (5, 150)  (5, 125)
 n = 10000 (1, 150)  (1, 80)  (5, 150)  (5, 150)
 """
 RULES = [
-    (defaults.micr_geom, 1.0),
-    (defaults.micr_geom, 0.1),
-    (defaults.micr_lap, 1.0),
-    (defaults.micr_lap, 0.1),
+    (table_2.micr_geom, 1.0),
+    (table_2.micr_geom, 0.1),
+    (table_2.micr_lap, 1.0),
+    (table_2.micr_lap, 0.1),
 ]
 
 
@@ -30,11 +30,11 @@ def test_is_table_2_at_its_points():
 
 
 def test_is_linear_in_n_and_in_the_logarithm_of_epsilon():
-    assert defaults.micr_lap(3000, 1.0).B == 115
-    assert defaults.micr_lap(1000, 10**-0.5).B == 90
-    assert defaults.micr_geom(1000, 10**-0.5).c == pytest.approx(1.5)
+    assert table_2.micr_lap(3000, 1.0).B == 115
+    assert table_2.micr_lap(1000, 10**-0.5).B == 90
+    assert table_2.micr_geom(1000, 10**-0.5).c == pytest.approx(1.5)
 
 
 def test_stays_at_the_edge_of_the_table_outside_it():
-    assert defaults.micr_lap(4, 50.0) == defaults.micr_lap(25, 1.0)
-    assert defaults.micr_lap(10**7, 1e-4) == defaults.micr_lap(10_000, 0.1)
+    assert table_2.micr_lap(4, 50.0) == table_2.micr_lap(25, 1.0)
+    assert table_2.micr_lap(10**7, 1e-4) == table_2.micr_lap(10_000, 0.1)

@@ -1,0 +1,155 @@
+"""`dpmic paper`: the published experiments, reproduced, and ours beside them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmic_jax.cli.exits import answered
+
+FOLDER = click.Path(path_type=Path, file_okay=False)
+FILE = click.Path(path_type=Path, dir_okay=False)
+OUT = click.option(
+    "--out",
+    type=FOLDER,
+    required=True,
+    help="Folder for finished parts and results; an interrupted run goes on there.",
+)
+QUICK = click.option("--quick", is_flag=True, help="Fewer draws: minutes, rougher numbers.")
+DATA = click.option(
+    "--data",
+    type=FOLDER,
+    help="Folder with baseball.csv and Spellman.csv; else DPMIC_DATA, or ../shared/data.",
+)
+
+
+@click.group()
+def paper() -> None:
+    """Reproduce the tables and figures of the MIC paper, with ours beside them."""
+
+
+@paper.command()
+@click.option("--out", type=FILE, required=True, help="Where to write the JSON.")
+def family(out: Path) -> None:
+    """Compute the 189 distributions and their MIC*: a few minutes."""
+    with answered():
+        from dpmic_jax.paper.family import computed
+
+        _write(out, computed())
+
+
+@paper.command()
+@OUT
+@QUICK
+def tune(out: Path, quick: bool) -> None:
+    """Find the best B, c and sizes for every n and epsilon: hours, or 5 minutes.
+
+    The table is OUT/tuned.json; the one that comes with the package was made by this command.
+    """
+    with answered(resumable=str(out)):
+        from dpmic_jax.paper import tuning
+        from dpmic_jax.paper.choice import tuned
+        from dpmic_jax.paper.store import Store
+
+        search = tuning.QUICK if quick else tuning.FULL
+        command = "dpmic paper tune" + (" --quick" if quick else "")
+        table = tuned(search, Store(out / "parts", search.described()), command)
+        _write(out / "tuned.json", table, indent=None)
+        for row in table["settings"]:
+            if row["epsilon"] in (0.1, 1.0):
+                _show(row, "accurate", "cheap")
+
+
+@paper.command()
+@OUT
+@QUICK
+@DATA
+@click.option("--seed", type=int, default=0, show_default=True)
+def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
+    """Tables 1 and 3: the mechanisms on real data, 100 draws each, or 10."""
+    with answered(resumable=str(out)):
+        from dpmic_jax.paper import summary
+        from dpmic_jax.paper.collections import data_folder
+        from dpmic_jax.paper.page import real_table
+
+        folder, draws = data_folder(data), 10 if quick else 100
+        rows = summary.tables(out / f"real-{draws}", folder, draws=draws, seed=seed)
+        command = f"dpmic paper tables --seed {seed}" + (" --quick" if quick else "")
+        _write(out / "tables.json", {"command": command, "draws": draws, "rows": rows})
+        click.echo(real_table(rows))
+        missed = summary.misses(rows)
+        click.echo(f"Not reproduced: {'; '.join(missed) or 'none'}")
+
+
+@paper.command()
+@OUT
+@QUICK
+def synthetic(out: Path, quick: bool) -> None:
+    """Figures 2 and 4: the mechanisms over the 189 distributions."""
+    with answered(resumable=str(out)):
+        from dpmic_jax.paper import summary
+        from dpmic_jax.paper.page import synthetic_table
+        from dpmic_jax.paper.synthetic import RECORDS, Study
+
+        study = Study(iterations=5, mice_sets=1) if quick else Study()
+        rows = summary.distributions(out / f"synthetic-{study.iterations}", study, RECORDS)
+        command = "dpmic paper synthetic" + (" --quick" if quick else "")
+        content = {"command": command, "iterations": study.iterations, "rows": rows}
+        _write(out / "synthetic.json", content)
+        click.echo(synthetic_table(rows))
+
+
+@paper.command()
+@OUT
+@QUICK
+def consistency(out: Path, quick: bool) -> None:
+    """How MICr comes nearer to MIC* as n grows, and MIC* to its limit as partitions do."""
+    with answered():
+        from dpmic_jax.paper import summary
+        from dpmic_jax.paper.page import consistency_table
+
+        records, sets = (
+            ((100, 1000, 10_000), (5, 2, 1))
+            if quick
+            else (
+                (100, 1000, 10_000, 100_000),
+                (20, 10, 4, 2),
+            )
+        )
+        rows = summary.consistency(records, sets, seed=2)
+        command = "dpmic paper consistency" + (" --quick" if quick else "")
+        content = {"command": command, "rows": rows, "mic_star": summary.convergence()}
+        _write(out / "consistency.json", content)
+        click.echo(consistency_table(rows))
+
+
+@paper.command()
+@click.argument("results", type=FOLDER)
+@click.option("--out", type=FILE, required=True, help="Where to write the Markdown.")
+def page(results: Path, out: Path) -> None:
+    """Write the page "The paper's numbers and ours" from the files in RESULTS."""
+    with answered():
+        from dpmic_jax.paper.page import page
+
+        names = ("tables", "synthetic", "consistency")
+        missing = [name for name in names if not (results / f"{name}.json").is_file()]
+        if missing:
+            raise FileNotFoundError(
+                f"no {missing[0]}.json in {results}: run `dpmic paper {missing[0]} --out {results}`"
+            )
+        content = {name: json.loads((results / f"{name}.json").read_text()) for name in names}
+        out.write_text(page(content))
+
+
+def _write(path: Path, content: Any, indent: int | None = 1) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    separators = (",", ":") if indent is None else None
+    path.write_text(json.dumps(content, indent=indent, separators=separators) + "\n")
+
+
+def _show(row: dict[str, Any], *kinds: str) -> None:
+    found = (
+        f"{kind} B={row[kind]['B']} c={row[kind]['c']} ratio={row[kind]['ratio']}" for kind in kinds
+    )
+    click.echo(f"n={row['n']:<8} epsilon={row['epsilon']:<5} " + "  ".join(found))

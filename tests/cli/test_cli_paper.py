@@ -1,0 +1,100 @@
+"""`dpmic paper` in this process, on small data."""
+
+import json
+
+import numpy as np
+import pytest
+from commands import dpmic
+
+from dpmic_jax.paper import synthetic, tuning
+
+TINY = tuning.Search(
+    records=(25, 250),
+    sets=(2, 1),
+    geom_sets=1,
+    cells=(6, 12),
+    fineness=(2,),
+    ratios=(1.5,),
+)
+
+
+def run(*words):
+    return dpmic("paper", *words)
+
+
+@pytest.fixture
+def data(tmp_path, rng):
+    """Files of the real ones' form, made up."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    genes = [",".join(["time", *map(str, range(40, 270, 10))])]
+    for gene in range(12):
+        genes.append(",".join([f"G{gene}", *(f"{v:.2f}" for v in rng.normal(size=23))]))
+    (folder / "Spellman.csv").write_text("\n".join(genes) + "\n")
+    players = ["PLAYER,Record_ID#,SALARY,ROOKIE,POS,G,PA,AVG"]
+    for player in range(60):
+        g, pa = rng.integers(1, 160), rng.integers(1, 700)
+        players.append(f"P {player},{player},1000,0,2,{g},{pa},{rng.random():.3f}")
+    (folder / "baseball.csv").write_text("\n".join(players) + "\n")
+    return folder
+
+
+def test_tables_without_data_say_where_it_comes_from(tmp_path, monkeypatch):
+    monkeypatch.delenv("DPMIC_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    found = run("tables", "--out", tmp_path / "run")
+    assert found.exit_code == 2
+    assert "--data DIR or set DPMIC_DATA" in found.output
+    assert not (tmp_path / "run").exists()
+
+
+def test_tables_are_written_and_go_on_from_their_parts(tmp_path, data):
+    first = run("tables", "--quick", "--data", data, "--out", tmp_path / "run")
+    assert first.exit_code == 0, first.output
+    rows = json.loads((tmp_path / "run" / "tables.json").read_text())["rows"]
+    assert {row["collection"]: row["pairs"] for row in rows} == {
+        "Spellman23": 12,
+        "Baseball": 3,
+        "Spellman4381": 253,
+    }
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.npz")}
+    again = run("tables", "--quick", "--data", data, "--out", tmp_path / "run")
+    assert again.output == first.output
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.npz")} == times
+
+
+def test_tuning_writes_a_table_that_the_package_can_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "QUICK", TINY)
+    found = run("tune", "--quick", "--out", tmp_path)
+    assert found.exit_code == 0, found.output
+    table = json.loads((tmp_path / "tuned.json").read_text())
+    assert table["command"] == "dpmic paper tune --quick"
+    assert len(table["settings"]) == 2 * len(table["epsilons"])
+    assert np.shape(table["calibration"][0]["values"]) == (189, 3)
+    assert {row["n"] for row in table["published"]} == {25, 250}
+
+
+def test_a_folder_of_another_search_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tuning, "QUICK", TINY)
+    assert run("tune", "--quick", "--out", tmp_path).exit_code == 0
+    found = run("tune", "--out", tmp_path)
+    assert found.exit_code == 2
+    assert "other settings" in found.output
+
+
+def test_synthetic_figures_are_summed_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(synthetic, "RECORDS", (25,))
+    found = run("synthetic", "--quick", "--out", tmp_path)
+    assert found.exit_code == 0, found.output
+    rows = json.loads((tmp_path / "synthetic.json").read_text())["rows"]
+    assert {row["n"] for row in rows} == {25}
+    errors = {(row["epsilon"], row["mechanism"]): row["error"] for row in rows}
+    # Noise ten times as wide cannot help.
+    assert errors[1.0, "ours"] < errors[0.1, "ours"]
+    assert errors[1.0, "ours, MIC*"] < errors[1.0, "ours"]
+
+
+def test_a_page_needs_all_results(tmp_path):
+    found = run("page", tmp_path, "--out", tmp_path / "page.md")
+    assert found.exit_code == 2
+    assert "run `dpmic paper tables --out" in found.output

@@ -1,0 +1,127 @@
+import pytest
+
+from dpmic_jax.paper import page, printed, summary
+from dpmic_jax.paper.functions import FUNCTIONS
+
+
+def real_rows(off=0.0):
+    """Rows that repeat what is printed, the bias of one entry moved."""
+    rows = [
+        {
+            "collection": collection,
+            "epsilon": epsilon,
+            "mechanism": mechanism,
+            "setting": "B = 9, c = 5",
+            "bias": cell.bias,
+            "variance": cell.variance,
+            "unsigned": 0.1234,
+        }
+        for (epsilon, collection), cells in printed.REAL.items()
+        for mechanism, cell in zip(printed.MECHANISMS, cells, strict=True)
+    ]
+    rows[4]["bias"] += off
+    return [*rows, {**rows[4], "mechanism": "ours", "bias": 0.5}]
+
+
+def synthetic_rows(ours):
+    errors = {"MICe-Lap": 0.5, "MICr-Lap": 0.2, "MICr-Geom": 0.1, "ours": ours}
+    errors |= {"ours, MIC*": ours, "ours, noiseless": 0.05}
+    return [
+        {"n": n, "epsilon": epsilon, "mechanism": name, "error": error}
+        | {"setting": "", "bias": [-0.2, 0.01, 0.03], "variance": 0.0031}
+        for n in (250, 5000)
+        for epsilon in (1.0, 0.1)
+        for name, error in errors.items()
+    ]
+
+
+def consistency_rows(last):
+    return [
+        {"n": n, "setting": "B = 9", **dict.fromkeys(FUNCTIONS, error), "F7": seventh}
+        for n, error, seventh in ((100, 0.3, 0.3), (1000, 0.2, last))
+    ]
+
+
+def test_what_is_printed_counts_as_reproduced():
+    assert summary.misses(real_rows()) == []
+
+
+@pytest.mark.parametrize(("off", "missed"), [(0.019, 0), (0.021, 1), (-0.021, 1)])
+def test_a_bias_further_off_than_its_bar_is_a_miss(off, missed):
+    found = summary.misses(real_rows(off))
+    assert len(found) == missed
+    assert all("Baseball, epsilon = 1.0, MICr-Lap" in line for line in found)
+
+
+@pytest.mark.parametrize(("factor", "missed"), [(1.4, 0), (1.6, 1), (0.6, 1), (0.7, 0)])
+def test_a_variance_off_by_more_than_half_and_not_small_is_a_miss(factor, missed):
+    rows = real_rows()
+    (row,) = [
+        row
+        for row in rows
+        if (row["collection"], row["epsilon"], row["mechanism"]) == ("Baseball", 1.0, "MICe-Lap")
+    ]
+    row["variance"] *= factor
+    assert len(summary.misses(rows)) == missed
+
+
+def test_tiny_variances_may_be_off_by_any_factor():
+    rows = real_rows()
+    for row in rows:
+        if row["variance"] < 1e-3:
+            row["variance"] *= 10
+    assert summary.misses(rows) == []
+
+
+def test_the_table_shows_each_number_beside_the_printed_one():
+    text = page.real_table(real_rows(0.005))
+    assert "| Baseball | 1 | MICr-Lap | B = 9, c = 5 | 0.025 (0.02) | 0.02 (0.02) |" in text
+    assert "0.1234 (0.097) |" in text
+    assert "| Baseball | 1 | ours | B = 9, c = 5 | 0.500 | 0.02 | 0.1234 |" in text
+    assert len(text.splitlines()) == 2 + 18 + 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "good"),
+    [(0.074, 4), (0.076, 0), (0.0549, 4)],
+)
+def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
+    text = page.page(
+        {
+            "tables": {"command": "t", "draws": 3, "rows": real_rows()},
+            "synthetic": {"command": "s", "iterations": 4, "rows": synthetic_rows(ours)},
+            "consistency": {"command": "c", "rows": consistency_rows(0.2), "mic_star": []},
+        }
+    )
+    assert f"at {good} of 4 settings" in text
+    assert f"| 250 | 1 | 0.5000 | 0.2000 | 0.1000 | {ours:.4f} |" in text
+    assert f"| {ours / 0.1:.2f} |" in text
+    assert "least, median and largest bias | -0.200, 0.010, 0.030 | -0.1, 0.01, 0.02 |" in text
+    assert "median variance | 0.0031 | 0.003 |" in text
+
+
+def test_within_ten_percent_of_no_noise_is_good_enough():
+    rows = synthetic_rows(0.08)
+    for row in rows:
+        if row["mechanism"] == "ours, noiseless":
+            row["error"] = 0.074
+    assert "at 4 of 4 settings" in page._verdict(rows)
+
+
+@pytest.mark.parametrize(("last", "falling"), [(0.29, 21), (0.31, 20)])
+def test_functions_whose_error_falls_are_counted(last, falling):
+    assert f"{falling} of 21" in page.consistency_table(consistency_rows(last))
+
+
+def test_table_2_says_how_far_the_printed_setting_is_from_the_best():
+    rows = [
+        {
+            "n": 250,
+            "epsilon": 1.0,
+            "MICr-Lap": [[5, 50, 0.10], [5, 40, 0.11]],
+            "MICr-Geom": [[1, 25, 0.2]],
+        }
+    ]
+    text = page.table_2(rows)
+    assert "| 250 | 1 | MICr-Lap | (5, 50) | (5, 40) | 10.0% |" in text
+    assert "| 250 | 1 | MICr-Geom | (1, 25) | (1, 40) | not tried |" in text

@@ -1,0 +1,123 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from dpmic_jax.paper.store import Store
+
+DESCRIPTION = {"records": [25, 250], "seed": 0}
+
+
+def parts(folder):
+    return sorted(path.name for path in folder.iterdir() if path.suffix == ".npz")
+
+
+def part(value):
+    return {"micr": np.full((2, 3), value, np.float32), "n": np.array([25])}
+
+
+def refuse():
+    raise AssertionError("computed again")
+
+
+def test_a_part_comes_back_as_it_was_computed(tmp_path):
+    store = Store(tmp_path, DESCRIPTION)
+    for found in (store.part("a", lambda: part(0.1)), store.part("a", refuse)):
+        assert set(found) == {"micr", "n"}
+        assert found["micr"].dtype == np.float32
+        np.testing.assert_array_equal(found["micr"], part(0.1)["micr"])
+        np.testing.assert_array_equal(found["n"], [25])
+
+
+def test_another_run_goes_on_where_the_first_one_was(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    first = Store(folder, DESCRIPTION)
+    first.part("a", lambda: part(1))
+    first.part("b", lambda: part(2))
+    second = Store(folder, DESCRIPTION)
+    assert second.part("a", refuse)["micr"][0, 0] == 1
+    assert second.part("b", refuse)["micr"][0, 0] == 2
+    assert second.part("c", lambda: part(3))["micr"][0, 0] == 3
+    assert parts(folder) == ["a.npz", "b.npz", "c.npz"]
+
+
+@pytest.mark.parametrize("name", ["micr-25-0", "geom-25-0.1-0", "geom-25-1.0-0", "Spellman23-mice"])
+def test_names_with_points_and_dashes_are_kept_apart(tmp_path, name):
+    store = Store(tmp_path, DESCRIPTION)
+    store.part(name, lambda: part(1))
+    store.part(f"{name}0", lambda: part(2))
+    assert parts(tmp_path) == sorted([f"{name}.npz", f"{name}0.npz"])
+    assert store.part(name, refuse)["micr"][0, 0] == 1
+
+
+def test_parts_of_another_run_are_refused(tmp_path):
+    Store(tmp_path, DESCRIPTION).part("a", lambda: part(1))
+    with pytest.raises(ValueError, match=r"other settings: pass another folder"):
+        Store(tmp_path, DESCRIPTION | {"seed": 1})
+    # And nothing of it is lost.
+    assert Store(tmp_path, DESCRIPTION).part("a", refuse)["micr"][0, 0] == 1
+
+
+def test_the_order_of_a_description_and_tuples_for_lists_are_no_other_run(tmp_path):
+    Store(tmp_path, DESCRIPTION)
+    Store(tmp_path, {"seed": 0, "records": (25, 250)})
+
+
+def test_a_part_that_fails_is_computed_again(tmp_path):
+    store = Store(tmp_path, DESCRIPTION)
+    with pytest.raises(ZeroDivisionError):
+        store.part("a", lambda: {"x": np.array(1 // 0)})
+    assert parts(tmp_path) in ([], [".a.npz"])
+    assert store.part("a", lambda: part(4))["micr"][0, 0] == 4
+    assert parts(tmp_path) == ["a.npz"]
+
+
+# Each part takes long to write, and is known by its number.
+PROGRAM = """
+import sys
+from pathlib import Path
+import numpy as np
+from dpmic_jax.paper.store import Store
+
+store = Store(Path(sys.argv[1]), {"seed": 0})
+for number in range(100):
+    store.part(str(number), lambda: {"x": np.full(1_000_000, number)})
+    print(number, flush=True)
+"""
+
+
+def start(folder):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def test_a_run_killed_while_it_writes_leaves_no_broken_part(tmp_path):
+    caught = 0
+    # Later and later within a part, so that some kill hits a file half written.
+    for delay in np.linspace(0, 0.02, 4):
+        done = len([name for name in parts(tmp_path) if not name.startswith(".")])
+        with start(tmp_path) as run:
+            assert run.stdout is not None
+            # Parts that were there are read and told of too.
+            for _ in range(done + 1):
+                assert run.stdout.readline()
+            time.sleep(delay)
+            os.kill(run.pid, signal.SIGKILL)
+        assert run.returncode == -signal.SIGKILL
+        caught += any(name.startswith(".") for name in parts(tmp_path))
+        finished = [name for name in parts(tmp_path) if not name.startswith(".")]
+        assert len(finished) > done
+        store = Store(tmp_path, {"seed": 0})
+        for name in finished:
+            number = int(name.removesuffix(".npz"))
+            found = store.part(str(number), refuse)["x"]
+            assert len(found) == 1_000_000
+            assert (found == number).all()
+    assert caught, "no run was killed in the middle of a part"
