@@ -41,8 +41,8 @@ STEPS = 25
 LEAST = 0.05
 PARTS = (2, 3, 4)
 
-# side, then calibration, at (n, epsilon):
-# what `python -m benchmarks.histogram --calibrate --repeats 4` prints.
+# side, then calibration, at (n, epsilon): what `python -m benchmarks.histogram --calibrate
+# --repeats 4` printed when the family still had generating points outside of the unit square.
 SIZES = (250, 1000, 5000, 20000)
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 FITTED = {

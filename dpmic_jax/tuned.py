@@ -26,7 +26,7 @@ def defaults(n: int, epsilon: float) -> MICr:
 
 
 def cheap_defaults(n: int, epsilon: float) -> MICr:
-    """The cheapest setting that is within 5 % of the most accurate one: what screens use."""
+    """The cheapest setting that is within 5 % of the most accurate one."""
     return _interpolated("cheap", n, epsilon)
 
 

@@ -162,10 +162,9 @@ def _settings(
 ) -> dict[str, Any]:
     """The arguments that `screen` and `preview` share."""
     from dpmic_jax import MICr, ladder
-    from dpmic_jax.screening import Resources
-    from dpmic_jax.tuned import cheap_defaults
+    from dpmic_jax.screening import Resources, bulk
 
-    statistic = cheap_defaults if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
+    statistic = bulk if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
     return {
         "epsilon": epsilon,
         "delta": delta,

@@ -180,24 +180,26 @@ def count(
     total = np.zeros((len(lanes.data), shape.cells), np.int32)
     # The data sets of these lanes, and where each lane finds its own among them.
     some, place = np.unique(lanes.data, return_inverse=True)
-    for both in _blocks(x[some], y[some]):
+    for both in _blocks(x, y, some):
         total = _add(total, both, place.astype(np.int32), lanes, np.int32(shape.rows))
     return jnp.asarray(total)
 
 
 def _blocks(
-    x: Float32[np.ndarray, "sets n"], y: Float32[np.ndarray, "sets n"]
+    x: Float32[np.ndarray, "sets n"],
+    y: Float32[np.ndarray, "sets n"],
+    some: Int[np.ndarray, " chosen"],
 ) -> Iterator[Float32[np.ndarray, "2 sets_up block"]]:
     """Records in blocks of a few sizes, filled up with records below 0, which count nowhere."""
-    sets, n = x.shape
+    sets, n = len(some), x.shape[1]
     sets_up, start = 1 << (sets - 1).bit_length(), 0
     while start < n:
         block = next((size for size in _BLOCKS if n - start <= size), _BLOCKS[-1])
         both = np.full((2, sets_up, block), -1, np.float32)
         stop = min(n, start + block)
         both[0, :sets, : stop - start], both[1, :sets, : stop - start] = (
-            x[:, start:stop],
-            y[:, start:stop],
+            x[some, start:stop],
+            y[some, start:stop],
         )
         yield both
         start = stop

@@ -5,7 +5,6 @@ is tried; the noise of every epsilon is then integrated out (`objective`). MICr-
 so: its noise is drawn.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,7 +29,7 @@ PAPER_RECORDS = (25, 250, 500, 1000, 5000, 10_000)
 PAPER_EPSILONS = (0.1, 1.0)
 PAPER_GEOM_FINENESS = (1, 2)
 GEOM_CELLS = (6, 10, 12, 20, 40, 60, 80, 150)  # every B that Table 2 has
-_RECORDS_TOGETHER = 2**24
+_RECORDS_TOGETHER = 2**28
 _SETS_TOGETHER = 2048
 
 
@@ -202,9 +201,3 @@ def _scored(
     with tqdm(total=total, desc=title, unit="grid", unit_scale=True, disable=None, delay=2) as bar:
         entries = scoring.best_entries(x, y, grids, noise=noise, done=bar.update)
     return np.stack([scoring.micr(entries, setting.grids) for setting in settings])
-
-
-def total_cost(search: Search, n: int) -> int:
-    """Evaluations of x log x that one data set takes, for planning."""
-    grids = {grid for setting in search.candidates(n) for grid in setting.grids}
-    return 2 * sum(math.ceil(evaluations(grid)) for grid in grids)

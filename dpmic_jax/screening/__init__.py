@@ -3,6 +3,7 @@
 from dpmic_jax.screening.asks import Above, Against, AllPairs, Ask, Between, TopK
 from dpmic_jax.screening.books import create_ledger
 from dpmic_jax.screening.learning import LearntBounds, learn_bounds
+from dpmic_jax.screening.planning import bulk
 from dpmic_jax.screening.preview import Preview, preview
 from dpmic_jax.screening.screen import screen
 from dpmic_jax.screening.work import Resources
@@ -17,6 +18,7 @@ __all__ = [
     "Preview",
     "Resources",
     "TopK",
+    "bulk",
     "create_ledger",
     "learn_bounds",
     "preview",

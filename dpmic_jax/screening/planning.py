@@ -34,12 +34,24 @@ from dpmic_jax.mechanisms.release import described
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.settings import MICr
 from dpmic_jax.screening.asks import Above, Ask, Names, Positions, TopK
+from dpmic_jax.tuned import cheap_defaults
 
 Rule = Callable[[int, float], MICr]
 ValueLaw = LatticeLaplace | LatticeGauss
 
 # Candidates for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
+_MOST_CELLS = 150
+
+
+def bulk(n: int, epsilon: float) -> MICr:
+    """The cheap default for n records and an epsilon for each pair, with 150 cells at the most.
+
+    More cells would show more only where noise is small, and a screen's noise is that of many
+    pairs; they would cost more time and memory than all else (docs/running.md is for 150).
+    """
+    statistic = cheap_defaults(n, epsilon)
+    return replace(statistic, B=min(cells(statistic.B, n), _MOST_CELLS))
 
 
 class Choice(NamedTuple):

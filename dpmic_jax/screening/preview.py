@@ -12,9 +12,8 @@ from dpmic_jax.screening import planning
 from dpmic_jax.screening.asks import Above, Ask, TopK
 from dpmic_jax.screening.chances import chosen_chance, found_chance, ranked_chance
 from dpmic_jax.screening.independence import dependence_level, independence_level
-from dpmic_jax.screening.planning import Plan, Rule
+from dpmic_jax.screening.planning import Plan, Rule, bulk
 from dpmic_jax.screening.work import DEFAULT, Resources, Tiling, tiling
-from dpmic_jax.tuned import cheap_defaults
 
 _SURE = 0.95
 # Measured on one CPU core (`python -m benchmarks.screening`): rough prices, for planning only.
@@ -94,7 +93,7 @@ def preview(
     delta: float = 0.0,
     ask: Ask,
     records_per_person: int = 1,
-    statistic: MICr | Rule = cheap_defaults,
+    statistic: MICr | Rule = bulk,
     resources: Resources = DEFAULT,
 ) -> Preview:
     """Say what `screen` with the same arguments will cost and can show. No data is read.

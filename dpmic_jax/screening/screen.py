@@ -26,7 +26,7 @@ from dpmic_jax.screening.distributed import Cluster
 from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.independence import dependence_level
 from dpmic_jax.screening.job import Here, Task, released
-from dpmic_jax.screening.planning import Plan, Rule
+from dpmic_jax.screening.planning import Plan, Rule, bulk
 from dpmic_jax.screening.work import (
     DEFAULT,
     Resources,
@@ -34,7 +34,6 @@ from dpmic_jax.screening.work import (
     tiling,
 )
 from dpmic_jax.source import open_source
-from dpmic_jax.tuned import cheap_defaults
 
 _SEEDED = "seeded-"  # what the names of such runs begin with
 
@@ -50,7 +49,7 @@ def screen(
     ledger: LedgerFile | str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] | None = None,
     records_per_person: int = 1,
-    statistic: MICr | Rule = cheap_defaults,
+    statistic: MICr | Rule = bulk,
     resources: Resources = DEFAULT,
     devices: Sequence[Device] = (),
     client: Any = None,

@@ -9,8 +9,8 @@ from dpmic_jax import micr
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.characteristic import characteristic
 from dpmic_jax.mic.gains import gains_for
+from dpmic_jax.screening import bulk
 from dpmic_jax.screening.independence import independence_level
-from dpmic_jax.tuned import cheap_defaults
 
 PAIRS = np.array(list(itertools.combinations(range(10), 2)))
 KINDS = {
@@ -34,20 +34,20 @@ def values(statistic, n, kind, rng):
 @pytest.mark.parametrize("kind", KINDS)
 def test_independent_columns_stay_below_the_level(rng, kind, n):
     """A chance of 1e-3 in all pairs; this test looks at twelve such sets."""
-    statistic = cheap_defaults(n, 0.1)
+    statistic = bulk(n, 0.1)
     assert values(statistic, n, kind, rng).max() < independence_level(statistic, n, 45, 1e-3)
 
 
 def test_uniform_columns_come_near_it(rng):
     """Otherwise it would be of no use."""
-    statistic = cheap_defaults(3000, 0.1)
+    statistic = bulk(3000, 0.1)
     largest = values(statistic, 3000, "uniform", rng).max()
     assert largest > 0.6 * independence_level(statistic, 3000, 45, 0.05)
 
 
 @pytest.mark.slow
 def test_beyond_20000_records_it_falls_as_one_over_n(rng):
-    statistic = cheap_defaults(100_000, 0.1)
+    statistic = bulk(100_000, 0.1)
     found = values(statistic, 100_000, "uniform", rng)
     level = independence_level(statistic, 100_000, 45, 0.05)
     assert 0.6 * level < found.max() < 1.15 * level
@@ -56,4 +56,4 @@ def test_beyond_20000_records_it_falls_as_one_over_n(rng):
 def test_a_dependent_pair_is_far_above_it(rng):
     x = rng.random(3000)
     score = micr(x, x**2, bounds=[(0, 1), (0, 1)], B=100)
-    assert score > 10 * independence_level(cheap_defaults(3000, 0.1), 3000, 45, 0.05)
+    assert score > 10 * independence_level(bulk(3000, 0.1), 3000, 45, 0.05)

@@ -13,8 +13,7 @@ from dpmic_jax.dp.events import ZCDP, PureDP
 from dpmic_jax.dp.lattice import LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
 from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
-from dpmic_jax.screening.planning import plan
-from dpmic_jax.tuned import cheap_defaults
+from dpmic_jax.screening.planning import bulk, plan
 
 COLUMNS = tuple(f"c{i}" for i in range(12))
 PAIRS = 66
@@ -241,8 +240,7 @@ def test_a_rule_is_given_the_epsilon_of_each_value():
     planned(epsilon=3.0, statistic=rule)
     planned(TopK(4, share=0.25), epsilon=3.0, statistic=rule)
     assert given == [(20_000, pytest.approx(3 / PAIRS)), (20_000, pytest.approx(3 * 0.75 / 4))]
-    per_pair = cheap_defaults(20_000, 1.0 / PAIRS)
-    assert planned(statistic=cheap_defaults).statistic == per_pair
+    assert planned(statistic=bulk).statistic.sizes == ladder(1.25)
 
 
 @pytest.mark.parametrize(
