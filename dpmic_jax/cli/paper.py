@@ -92,10 +92,10 @@ def synthetic(out: Path, quick: bool) -> None:
         from dpmic_jax.paper.page import synthetic_table
         from dpmic_jax.paper.synthetic import RECORDS, Study
 
-        study = Study(iterations=5, mice_sets=1) if quick else Study()
+        study = Study(iterations=5, large_iterations=2, mice_sets=1) if quick else Study()
         rows = summary.distributions(out / f"synthetic-{study.iterations}", study, RECORDS)
         command = "dpmic paper synthetic" + (" --quick" if quick else "")
-        content = {"command": command, "iterations": study.iterations, "rows": rows}
+        content = {"command": command, **vars(study), "rows": rows}
         _write(out / "synthetic.json", content)
         click.echo(synthetic_table(rows))
 

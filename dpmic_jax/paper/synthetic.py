@@ -25,6 +25,7 @@ from dpmic_jax.paper.store import Store
 
 RECORDS = (25, 250, 500, 1000, 5000, 10_000)
 EPSILONS = (1.0, 0.1)
+LARGE = 5000
 
 Values = Float[np.ndarray, "distributions iterations"]
 Data = tuple[Float32[np.ndarray, "sets n"], Float32[np.ndarray, "sets n"]]
@@ -36,17 +37,24 @@ class Study:
 
     Attributes:
       iterations: data sets of each distribution, each released once by each mechanism.
-      mice_sets: on how many of them MICe is computed where n >= 5000, which takes the longest; its
-        releases repeat them with new noise, which is a hundred times wider than they are.
+      large_iterations: the same where n >= 5000.
+      mice_sets: on how many of those MICe is computed, which takes the longest; its releases
+        repeat them with new noise, which is a hundred times wider than they are.
       seed: other than that of the tuning, so that settings are judged on data they have not seen.
     """
 
     iterations: int = 50
-    mice_sets: int = 10
+    large_iterations: int = 15
+    mice_sets: int = 5
     seed: int = 1
 
     def sets(self, n: int) -> int:
-        return self.iterations if n < 5000 else min(self.iterations, self.mice_sets)
+        """Data sets of each distribution at n records."""
+        return self.iterations if n < LARGE else self.large_iterations
+
+    def mice(self, n: int) -> int:
+        """How many of them MICe is computed on."""
+        return self.iterations if n < LARGE else min(self.large_iterations, self.mice_sets)
 
 
 def released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, Values]:
@@ -59,14 +67,14 @@ def released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, Va
 
 
 def _released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, Values]:
-    which, repeats = range(len(family.family())), range(study.iterations)
+    which, repeats = range(len(family.family())), range(study.sets(n))
     data = family.data_sets(family.family(), which, n, repeats, seed=study.seed)
     key = jax.random.fold_in(jax.random.key(study.seed), round(1000 * epsilon))
     keys = jax.random.split(jax.random.fold_in(key, n), 4)
     published, ours = PublishedMICrLap(epsilon=epsilon), MICrLap(epsilon=epsilon)
     plans = [mechanism.settings(n).grids(n) for mechanism in (published, ours)]
     exact = [_shaped(values) for values in _micr(data, plans, f"n = {n}, epsilon = {epsilon}")]
-    mice = store.part(f"mice-{n}", lambda: {"mice": _mice(data, study.sets(n))})["mice"]
+    mice = store.part(f"mice-{n}", lambda: {"mice": _mice(data, study.mice(n))})["mice"]
     mice = np.resize(mice.T, exact[0].T.shape).T
     noisy = _noisy(ours, n, exact[1], keys[0])
     return {

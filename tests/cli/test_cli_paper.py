@@ -28,13 +28,14 @@ def data(tmp_path, rng):
     folder = tmp_path / "data"
     folder.mkdir()
     genes = [",".join(["time", *map(str, range(40, 270, 10))])]
-    for gene in range(12):
+    for gene in range(60):
         genes.append(",".join([f"G{gene}", *(f"{v:.2f}" for v in rng.normal(size=23))]))
     (folder / "Spellman.csv").write_text("\n".join(genes) + "\n")
-    players = ["PLAYER,Record_ID#,SALARY,ROOKIE,POS,G,PA,AVG"]
+    names = [f"S{index}" for index in range(11)]
+    players = [",".join(["PLAYER", "Record_ID#", "SALARY", "ROOKIE", "POS", *names])]
     for player in range(60):
-        g, pa = rng.integers(1, 160), rng.integers(1, 700)
-        players.append(f"P {player},{player},1000,0,2,{g},{pa},{rng.random():.3f}")
+        numbers = rng.integers(0, 160, len(names))
+        players.append(",".join([f"P {player}", str(player), "1000", "0", "2", *map(str, numbers)]))
     (folder / "baseball.csv").write_text("\n".join(players) + "\n")
     return folder
 
@@ -53,8 +54,8 @@ def test_tables_are_written_and_go_on_from_their_parts(tmp_path, data):
     assert first.exit_code == 0, first.output
     rows = json.loads((tmp_path / "run" / "tables.json").read_text())["rows"]
     assert {row["collection"]: row["pairs"] for row in rows} == {
-        "Spellman23": 12,
-        "Baseball": 3,
+        "Spellman23": 60,
+        "Baseball": 55,
         "Spellman4381": 253,
     }
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.npz")}
