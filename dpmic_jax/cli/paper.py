@@ -114,7 +114,7 @@ def consistency(out: Path, quick: bool) -> None:
             if quick
             else (
                 (100, 1000, 10_000, 100_000),
-                (20, 10, 4, 2),
+                (20, 10, 4, 1),
             )
         )
         rows = summary.consistency(records, sets, seed=2)

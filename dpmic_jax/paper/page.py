@@ -67,10 +67,10 @@ draws all values to where most are, which pays in the median and costs the few s
 Interpolated values of Table 2 are rounded up: at n = 337 and epsilon = 0.1 it gives MICr-Geom B =
 13.48, and 14 has the bias that is printed, 13 has not.
 """
-_SYNTHETIC = """`{command}`. {iterations} data sets of each distribution, {large_iterations} from n =
-5000 on, each released once: the mean absolute error against MIC\\* over all of them. "Ours, MIC\\*"
-is `mic_star_estimate`, with the function at hand left out of its table; "noiseless" is MICr itself
-at the setting of ours. The last column is the better of ours over the best published one.
+_SYNTHETIC = """`{command}`. {iterations} data sets of each distribution, {large_iterations} from n
+= 5000 on, each released once: the mean absolute error against MIC\\* over all of them. "Ours,
+MIC\\*" is `mic_star_estimate`, with the function at hand left out of its table; "noiseless" is MICr
+itself at the setting of ours. The last column is the better of ours over the best published one.
 """
 _TUNING = """`{command}`. The objective is the paper's WSUM. What it finds for the published
 mechanisms, beside what Table 2 prints; "above" is how much larger WSUM is at the printed setting
