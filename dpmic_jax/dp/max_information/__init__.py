@@ -1,0 +1,69 @@
+"""Max-information: how much a result can tell about the data, and what tests it leaves.
+
+| spent | bound over independent records | as printed |
+|---|---|---|
+| epsilon-DP | `pure` | `pure_product`; `pure_any` for any distribution |
+| (epsilon, delta)-DP | `approximate`, `profiled` | `approximate_product` |
+| rho-zCDP | `concentrated`, and n rho nats of mutual information | |
+| m nats of mutual information | `InformationTheorem` | `lemma_1_5`, `corollary_c_2`, `russo_zou` |
+| one of m values, any distribution | `DescriptionLength` | `description_length` |
+
+`corrected_level` and `max_information` take the best of them; `corrected_level_after` and
+`max_information_after` do so for a ledger's events. Proofs are in docs/max_information.md.
+"""
+
+from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation
+from dpmic_jax.dp.max_information.composition import compose
+from dpmic_jax.dp.max_information.correct import (
+    corrected_level,
+    corrected_level_after,
+    largest_epsilon,
+    largest_rho,
+    max_information,
+    max_information_after,
+)
+from dpmic_jax.dp.max_information.descriptions import DescriptionLength
+from dpmic_jax.dp.max_information.mutual import (
+    InformationTheorem,
+    corollary_c_2,
+    lemma_1_5,
+    mutual_information,
+    mutual_information_printed,
+    russo_zou,
+)
+from dpmic_jax.dp.max_information.published import (
+    approximate_product,
+    description_length,
+    pure_any,
+    pure_product,
+)
+from dpmic_jax.dp.max_information.pure import pure
+from dpmic_jax.dp.max_information.truncated import approximate, concentrated, profiled
+
+__all__ = [
+    "Correction",
+    "DescriptionLength",
+    "InformationTheorem",
+    "Laws",
+    "MaxInformation",
+    "approximate",
+    "approximate_product",
+    "compose",
+    "concentrated",
+    "corollary_c_2",
+    "corrected_level",
+    "corrected_level_after",
+    "description_length",
+    "largest_epsilon",
+    "largest_rho",
+    "lemma_1_5",
+    "max_information",
+    "max_information_after",
+    "mutual_information",
+    "mutual_information_printed",
+    "profiled",
+    "pure",
+    "pure_any",
+    "pure_product",
+    "russo_zou",
+]

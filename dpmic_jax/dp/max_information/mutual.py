@@ -1,0 +1,145 @@
+"""Between mutual information and max-information, and the corrections that follow. In nats.
+
+If I(X; A) <= m, every event has kl(P[(X, A) in O] || P[X (x) A in O]) <= m, kl the divergence of
+two coins (data processing). That is all m says about a level: reject at the gamma with
+kl(alpha || gamma) = m (Theorem D of docs/max_information.md). Lemma 1.5, Corollary C.2 and the
+bound of Russo and Zou follow from it and give less.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpmic_jax.dp.max_information.bounds import (
+    LOG2_E,
+    MARGIN,
+    Correction,
+    Laws,
+    MaxInformation,
+    correction,
+    from_nats,
+    significance,
+    spare,
+)
+from dpmic_jax.dp.max_information.search import least
+from dpmic_jax.dp.written import positive, whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class InformationTheorem:
+    """Max-information from I(X; A) <= `nats` for data of the given laws (Theorem D)."""
+
+    nats: float
+    laws: Laws
+    theorem: str = "Theorem D (mutual information)"
+
+    def __post_init__(self):
+        object.__setattr__(self, "nats", positive("nats", self.nats))
+
+    def at(self, beta: float) -> MaxInformation:
+        """The line with intercept `beta` above all (q, p) with kl(p || q) <= nats."""
+        spare(self.theorem, beta)
+        low, high = beta / 2, 1.0
+        while self._line(low)[1] > beta:
+            low /= 2
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._line(middle)[1] <= beta else (low, middle)
+        return from_nats(self._line(low)[0], beta, self.laws)
+
+    def corrected(self, alpha: float) -> Correction:
+        """The level gamma with kl(alpha || gamma) = nats."""
+        nats, beta = self._line(significance(alpha))
+        return correction(alpha, from_nats(nats, beta, self.laws), self.theorem)
+
+    def _line(self, p: float) -> tuple[float, float]:
+        """Log-slope and intercept of the line that touches kl(p || q) <= nats at height p."""
+        log_q = _log_level(p, self.nats)
+        q = math.exp(log_q)
+        log_odds = math.log(p) - math.log1p(-p) - log_q + math.log1p(-q)
+        rise = (p - q) / ((1 - q) * log_odds)
+        return math.log(rise) - log_q, max(p - rise * (1 - MARGIN), 0.0)
+
+
+def _log_level(p: float, nats: float) -> float:
+    """ln q, for the largest q <= p with kl(p || q) >= nats, rounded down."""
+    nats *= 1 + MARGIN
+    rest = -(1 - p) * math.log1p(-p)
+
+    def divergence(log_q: float) -> float:
+        return p * (math.log(p) - log_q) - rest - (1 - p) * math.log1p(-math.exp(log_q))
+
+    low, high = math.log(p) - (nats + rest) / p, math.log(p)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(middle) >= nats else (low, middle)
+    return low - MARGIN
+
+
+def lemma_1_5(nats: float, beta: float, laws: Laws) -> MaxInformation:
+    """Lemma 1.5 as printed: (m + 0.54)/beta bits for m bits of mutual information.
+
+    0.54 is above the largest (1-b) log2(1/(1-b)), whatever beta is; with b = beta it is
+    below 1.45 beta. `InformationTheorem` is smaller again.
+    """
+    spare("Lemma 1.5", beta)
+    bits = (positive("nats", nats) * LOG2_E + 0.54) / beta
+    return MaxInformation(bits * (1 + MARGIN), beta, laws)
+
+
+def corollary_c_2(alpha: float, nats: float) -> float:
+    """The level (alpha/2) 2^(-(2/alpha)(m + 0.54)) for m bits of mutual information, as printed."""
+    bits = positive("nats", nats) * LOG2_E
+    return significance(alpha) / 2 * 2.0 ** (-2 / alpha * (bits + 0.54)) * (1 - MARGIN)
+
+
+def russo_zou(alpha: float, nats: float) -> float:
+    """The largest gamma < 1/2 with gamma + sqrt(m / ln(1/(2 gamma))) <= alpha; m in nats."""
+    significance(alpha)
+    positive("nats", nats)
+
+    def errs(log_gamma: float) -> float:
+        return math.exp(log_gamma) + math.sqrt(nats / -(log_gamma + math.log(2)))
+
+    high = min(math.log(alpha), -math.log(2) - 1e-12)
+    low = -math.log(2) - 4 * nats / alpha**2 + 2 * math.log(alpha)
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if errs(middle) <= alpha else (low, middle)
+    return math.exp(low) * (1 - MARGIN)
+
+
+def mutual_information_printed(bound: MaxInformation, values: int) -> float:
+    """Lemma 1.5, second part, in nats: 2 k ln 2 + 2 beta log2(values/(2 beta)) / (1 - 2^-k).
+
+    `values` is how many values the data can take. This is the paper's statement; the one in the
+    conference version was smaller and has no known proof.
+    """
+    values, kept = whole("values", values), -math.expm1(-bound.bits / LOG2_E)
+    if not (bound.bits > 0 and bound.beta <= 3 * kept / 20):
+        raise ValueError(
+            f"Lemma 1.5 needs k > 0 and 0 <= beta <= 3 (1 - 2^-k)/20 = {3 * kept / 20:g}; "
+            f"got k = {bound.bits:g}, beta = {bound.beta:g}"
+        )
+    rest = 2 * bound.beta * math.log2(values / (2 * bound.beta)) / kept if bound.beta else 0.0
+    return (2 * bound.bits / LOG2_E + rest) * (1 + MARGIN)
+
+
+def mutual_information(bound: MaxInformation, values: int) -> float:
+    """The same for every k and beta, sharper (Theorem E of docs/max_information.md), in nats.
+
+    The least of ln(values) and, over t > 0 with w = beta/(1 - e^-t),
+    k ln 2 + t + w ln(values) + max over v <= w of v ln(1/v).
+    """
+    most, nats = math.log(whole("values", values)), bound.bits / LOG2_E
+
+    def total(t: np.ndarray) -> np.ndarray:
+        w = -bound.beta / np.expm1(-t)
+        v = np.minimum(w, math.exp(-1))
+        return nats + t + w * most - v * np.log(np.maximum(v, 1e-300))
+
+    if not bound.beta:
+        return min(nats, most) * (1 + MARGIN)
+    (t,) = least(total, [(1e-12, 1e6)])
+    return min(float(total(np.asarray(t))), most) * (1 + MARGIN)

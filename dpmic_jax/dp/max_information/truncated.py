@@ -1,0 +1,97 @@
+"""Max-information of (epsilon, delta)-DP and of zCDP over independent records, by truncation.
+
+For record i let J be the law of (a, x_i) given x_1 ... x_(i-1), and K that of independent copies.
+If J(Z_i > c) and K(Z_i < -c) are at most eta, then for all s, d > 0, but for a chance of
+n eta (1 + e^-c + 1/d) (Theorem C of docs/max_information.md),
+
+    ln E[e^(sZ)] <= n ln[cosh((s + 1/2) c) / cosh(c/2)] + d sinh(s c) cosh(c/2)
+                                                          / (sinh(c) cosh((s + 1/2) c)).
+
+The first term is at most n s (1+s) c^2/2. No range of epsilon is asked for.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
+from dpmic_jax.dp.written import chance, positive, whole
+
+_SLACK = (1e-12, 1e4)
+_UP = 1 + 2.0**-36
+
+
+def approximate(epsilon: float, delta: float, n: int) -> MomentTheorem:
+    """The bound for an (epsilon, delta)-DP computation on n independent records."""
+    return profiled([(epsilon, delta)], n)
+
+
+def profiled(curve: Sequence[tuple[float, float]], n: int) -> MomentTheorem:
+    """The bound for a computation that is (epsilon, delta)-DP at every point of `curve`."""
+    epsilons = np.array([positive("epsilon", epsilon) for epsilon, _ in curve])
+    deltas = np.array([chance("delta", delta) for _, delta in curve])
+    cuts = (epsilons.min() * (1 + 1e-9), epsilons.max() + 8)
+    name = "Theorem C ((epsilon, delta)-DP)"
+    return _theorem(name, lambda c: curve_tail(c, epsilons, deltas), n, cuts)
+
+
+def concentrated(rho: float, n: int) -> MomentTheorem:
+    """The bound for a rho-zCDP computation on n independent records."""
+    rho = positive("rho", rho)
+    cuts = (rho * (1 + 1e-9), rho + 2 * (700 * rho) ** 0.5)
+    return _theorem("Theorem C (zCDP)", lambda c: rho_tail(c, rho), n, cuts)
+
+
+def curve_tail(c: np.ndarray, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:
+    """J(Z_i > c) and K(Z_i < -c) are at most delta / (1 - e^(epsilon - c)) for epsilon < c.
+
+    On Z_i > c, J <= e^epsilon K + delta and K <= e^-c J; on Z_i < -c with J and K exchanged.
+    """
+    above = c[..., None] - epsilons
+    each = np.where(above > 0, -deltas / np.expm1(-np.maximum(above, 1e-300)), np.inf)
+    return each.min(axis=-1)
+
+
+def rho_tail(c: np.ndarray, rho: float) -> np.ndarray:
+    """J(Z_i > c) and K(Z_i < -c) are at most e^(-(c - rho)^2 / (4 rho)) for c >= rho.
+
+    Rényi divergences of P(a | x_1 ... x_i) and its mean over x_i are those of zCDP, as they are
+    quasi-convex; then Markov's inequality for e^(u Z_i), u = (c - rho) / (2 rho).
+    """
+    return np.exp(-(np.maximum(c - rho, 0) ** 2) / (4 * rho)) * _UP
+
+
+def _theorem(
+    name: str, tail: Callable[[np.ndarray], np.ndarray], n: int, cuts: tuple[float, float]
+) -> MomentTheorem:
+    n = whole("n", n)
+
+    def moment(s: np.ndarray, c: np.ndarray, slack: np.ndarray) -> Moment:
+        base, weight = step(s, c)
+        failure = n * tail(c) * (1 + np.exp(-c) + 1 / slack) * _UP
+        return Moment((n * base + slack * weight) * _UP, failure)
+
+    return MomentTheorem(theorem=name, moment=moment, free=(cuts, _SLACK))
+
+
+def step(s: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ln M and w with E[r^(1+s); |ln r| <= c] <= M (1 + w P(r < e^-c)) for every r of mean 1.
+
+    M = cosh((s + 1/2) c) / cosh(c/2), w = sinh(s c) / (sinh(c) M).
+    """
+    # ln cosh a - ln cosh b = ln(1 + 2 sinh((a+b)/2) sinh((a-b)/2) / cosh b), large a apart.
+    a, b = (s + 0.5) * c, c / 2
+    near = np.log1p(2 * np.sinh(_low(a + b) / 2) * np.sinh(_low(a - b) / 2) / np.cosh(_low(b)))
+    far = _log_cosh(a) - _log_cosh(b)
+    base = np.where(a < 1, near, far)
+    # sinh(s c) / sinh(c) without overflow
+    ratio = np.exp((s - 1) * c) * np.expm1(-2 * s * c) / np.expm1(-2 * c)
+    return base, ratio * np.exp(-base)
+
+
+def _low(x: np.ndarray) -> np.ndarray:
+    return np.minimum(x, 4.0)
+
+
+def _log_cosh(x: np.ndarray) -> np.ndarray:
+    return x + np.log1p(np.exp(-2 * x)) - np.log(2)
