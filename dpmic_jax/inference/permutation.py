@@ -1,0 +1,146 @@
+"""Permutation tests of independence: one column of a pair is shuffled against the other.
+
+If y is independent of x and its records are exchangeable, then given x and the set of values of y,
+y is that set in a uniform order s. Shuffling it by p_1, ..., p_D, uniform and independent of the
+data, gives the orders s, s p_1, ..., s p_D, which are independent and uniform: the observed value
+and the D others are exchangeable, and the p-value of `ranks` is valid for any statistic.
+
+Codes stand for records, as they are a function of a record and of the set of all records:
+
+- MICr: of the value alone.
+- MICe with tied values in one part (`grouped`): of the value and the set of values.
+- MICe with ties broken at random (`random(key)`): of the value and a word that is drawn for each
+  record and column, and the set of both. Words are independent of the data and of each other, so
+  records with their words are exchangeable as records are. Words stay with their records when
+  these are shuffled: breaking ties anew in each draw but the first would be another test.
+
+The shuffles are the same for all pairs. So each p-value is valid, and they depend on each other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from dpmic_jax.dp.keys import AnyKey
+from dpmic_jax.inference import ranks, shuffling
+from dpmic_jax.inference.independence import (
+    PairPositions,
+    PValues,
+    check_columns,
+    check_measure,
+    cut_used,
+    renumbered,
+)
+from dpmic_jax.mic.binning import Column, Limits
+from dpmic_jax.mic.characteristic import Measure, mic
+from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
+from dpmic_jax.mic.sweep import Device
+from dpmic_jax.table import BoundsOf, Pairs, bounds_of, positions, table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permutation:
+    """MICe or MICr of any columns, against shuffled ones (`permutation` says why that is valid).
+
+    Attributes:
+      statistic: `MICe(...)` or `MICr(B=...)`.
+      measure: what to read off each characteristic matrix; large if dependent.
+      draws: how many permutations; p-values are multiples of 1 / (draws + 1).
+      devices: where to run; the first device of JAX's default backend if none are given.
+    """
+
+    statistic: Statistic
+    measure: Measure = mic
+    draws: int = 10_000
+    devices: tuple[Device, ...] = ()
+
+    def __post_init__(self):
+        if not isinstance(self.statistic, MICe | MICr):
+            raise TypeError(
+                "expected statistic to be MICe(...) or MICr(B=...), got "
+                f"{type(self.statistic).__name__}"
+            )
+        check_measure(self.measure)
+        ranks.checked_draws(self.draws)
+
+    @property
+    def smallest_p(self) -> float:
+        return ranks.smallest_p(self.draws)
+
+    def p_values(
+        self,
+        columns: Sequence[Column],
+        pairs: PairPositions,
+        bounds: Sequence[Limits],
+        *,
+        key: AnyKey,
+    ) -> PValues:
+        """(1 + #{permutations at least as large}) / (draws + 1) of each pair."""
+        check_columns(columns, pairs)
+        if isinstance(self.statistic, MICr) and len(bounds) != len(columns):
+            raise ValueError(
+                f"MICr needs public bounds: expected a (low, high) for each of {len(columns)} "
+                f"columns, got {len(bounds)}"
+            )
+        used, places = renumbered(pairs)
+        cut = cut_used(columns, self.statistic, bounds, used)
+        as_large = count_as_large(
+            cut, places, self.measure, self.draws, key=key, devices=self.devices
+        )
+        return ranks.p_values(as_large, self.draws)
+
+
+def permutation_p_values(
+    X: Any,
+    *,
+    pairs: Pairs,
+    statistic: Statistic,
+    bounds: BoundsOf | None = None,
+    measure: Measure = mic,
+    draws: int = 10_000,
+    key: AnyKey,
+    devices: Sequence[Device] = (),
+) -> PValues:
+    """P-values of independence of some pairs of columns of a table, by permutation.
+
+    Args:
+      X: records by columns: an array, or a pandas, polars or pyarrow data frame.
+      pairs: the columns of each pair (x, y), by name or by position.
+      statistic: `MICe(...)`, with ties or without, or `MICr(B=...)`.
+      bounds: for MICr, public (low, high) of every column of X, in order or by name.
+      measure: what to read off each characteristic matrix; large if dependent.
+      draws: how many permutations; p-values are multiples of 1 / (draws + 1).
+      key: of the permutations.
+      devices: where to run; the first device of JAX's default backend if none are given.
+    """
+    test = Permutation(statistic=statistic, measure=measure, draws=draws, devices=tuple(devices))
+    data = table(X, "X")
+    limits = bounds_of(data, bounds, "bounds") if isinstance(statistic, MICr) else ()
+    return test.p_values(data.columns, positions(data, pairs), limits, key=key)
+
+
+def count_as_large(
+    cut: Cut,
+    pairs: Int[np.ndarray, "pairs 2"],
+    measure: Measure,
+    draws: int,
+    *,
+    key: AnyKey,
+    devices: Sequence[Device] = (),
+    tile: int = 2**31,
+) -> Int[np.ndarray, " pairs"]:
+    """In how many draws the measure of each pair is at least as large as observed."""
+
+    def measured(draws: range):
+        return shuffling.measured(cut, pairs, measure, draws, key=key, devices=devices, tile=tile)
+
+    observed = np.concatenate(list(measured(range(shuffling.OBSERVED, 1))))
+    counts, lane = np.zeros(len(pairs), np.int64), 0
+    for values in measured(range(1, draws + 1)):
+        pair = np.arange(lane, lane + len(values)) % len(pairs)
+        np.add.at(counts, pair, ranks.at_least(values, observed[pair]))
+        lane += len(values)
+    return counts

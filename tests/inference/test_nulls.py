@@ -1,0 +1,179 @@
+import functools
+
+import jax
+import numpy as np
+import pytest
+from laws import all_orders, mic, not_uniform, tic, too_small
+from scipy import stats
+
+from dpmic_jax import MICe, MICr, exact_gains, mcn, pairwise, power, random
+from dpmic_jax import tic as read_tic
+from dpmic_jax.inference import NullLaw, NullTable, null_law, shuffling
+from dpmic_jax.mic.characteristic import mic as read_mic
+
+SMALL = MICe(B=6, c=2)
+ORACLES = {"mic": (read_mic, mic), "tic": (read_tic, tic)}
+
+
+@pytest.fixture
+def every_order(monkeypatch):
+    """Draw d is order d - 1 of all, in place of a random one."""
+
+    def patched(key, draws, n):
+        return np.where(draws[:, None] > 0, all_orders(n)[draws - 1], np.arange(n)).astype(np.int32)
+
+    monkeypatch.setattr(shuffling, "shuffles", patched)
+
+
+@functools.cache
+def brute_force(n, name):
+    return np.array([ORACLES[name][1](np.arange(n), order, SMALL) for order in all_orders(n)])
+
+
+SIZES = [5, 6, pytest.param(7, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("n", SIZES)
+def test_every_permutation_against_brute_force(every_order, n, name):
+    orders, expected = all_orders(n), brute_force(n, name)
+    # A key that no other test has, since tables are kept.
+    law = null_law(
+        SMALL, n, measure=ORACLES[name][0], draws=len(orders), key=jax.random.key(2**20 + n)
+    )
+    np.testing.assert_allclose(law.values, np.sort(expected), atol=1e-6)
+    # p of every possible table of ranks, on columns of another law than 1..n.
+    x = np.exp(np.arange(n) / 1.0)
+    test = NullTable(statistic=SMALL, measure=ORACLES[name][0], draws=len(orders))
+    columns = [x, *(np.sqrt(order) for order in orders.astype(float))]
+    pairs = np.array([[0, i] for i in range(1, len(columns))])
+    p = test.p_values(columns, pairs, key=jax.random.key(2**20 + n))
+    as_large = (expected[None] >= expected[:, None] - 1e-6).sum(axis=1)
+    np.testing.assert_allclose(p, (1 + as_large) / (len(orders) + 1), rtol=1e-12)
+    # Valid at every level, and as tight as n! + 1 allows; without ties counted, it is not.
+    for level in np.unique(p):
+        assert level - 1 / len(orders) < (p <= level).mean() <= level
+    wrong = (expected[None] > expected[:, None] + 1e-6).sum(axis=1) / len(orders)
+    assert any((wrong <= level).mean() > level + 1e-9 for level in np.unique(wrong))
+
+
+def test_few_draws_keep_the_level_exactly(key):
+    """1 observed and 9 drawn: P(p <= k/10) = k/10, but for ties."""
+    cut = MICe(B=8, c=3).cut([np.arange(60)])
+    found = shuffling.measured(cut, np.array([[0, 0]]), read_tic, range(1, 10_001), key=key)
+    values = np.concatenate(list(found)).reshape(-1, 10)
+    p = np.array(
+        [
+            NullLaw(n=60, grids=cut.grids, measure="", values=np.sort(row[1:])).p_values(row[:1])[0]
+            for row in values
+        ]
+    )
+    counts = np.bincount(np.rint(10 * p).astype(int), minlength=11)[1:]
+    assert stats.chisquare(counts).pvalue > 1e-3
+    without_one = (10 * p - 1) / 9
+    assert not too_small(p)
+    assert too_small(without_one)
+
+
+@pytest.mark.parametrize("measure", [read_mic, read_tic])
+def test_uniform_on_independent_columns_whatever_their_law(rng, key, measure):
+    n, tests, draws = 60, 500, 4999
+    columns = [*rng.normal(size=(tests, n)), *rng.pareto(1.5, (tests, n))]
+    pairs = np.array([[i, tests + i] for i in range(tests)])
+    p = NullTable(statistic=MICe(B=8, c=3), measure=measure, draws=draws).p_values(
+        columns, pairs, key=key
+    )
+    assert not too_small(p, sharing=tests / draws)
+    assert not not_uniform(p, sharing=tests / draws)
+    assert too_small(p**1.25)  # what the test above can see
+
+
+def test_uniform_on_ties_broken_at_random(rng, key):
+    n, tests, draws = 60, 500, 4999
+    columns = [*rng.integers(0, 3, (tests, n)), *rng.integers(0, 2, (tests, n))]
+    pairs = np.array([[i, tests + i] for i in range(tests)])
+    test = NullTable(
+        statistic=MICe(B=8, c=3, ties=random(jax.random.key(5))), measure=read_tic, draws=draws
+    )
+    p = test.p_values(columns, pairs, key=key)
+    assert not too_small(p, sharing=tests / draws)
+    assert not not_uniform(p, sharing=tests / draws)
+
+
+def test_law_is_that_of_mice_on_random_columns(rng, key):
+    """Against `pairwise`, whose values other tests compare with brute force."""
+    law = null_law(MICe(), 30, draws=2000, key=key)
+    pairs = pairwise(
+        rng.random((30, 40)), statistic=MICe(), Y=rng.random((30, 40)), gains=exact_gains
+    )
+    assert stats.ks_2samp(law.values, pairs.matrix.ravel()).pvalue > 1e-3
+
+
+def test_monotone_changes_of_a_column_change_nothing(rng, key):
+    x, y = rng.random((2, 40))
+    test, pairs = NullTable(statistic=SMALL, draws=199), np.array([[0, 1]])
+    p = test.p_values([x, y], pairs, key=key)
+    assert test.p_values([np.exp(9 * x), np.log(y)], pairs, key=key) == p
+
+
+def test_kept_and_told_apart_by_what_matters(key):
+    law = null_law(SMALL, 20, draws=50, key=key)
+    assert null_law(MICe(B=6, c=2, ties=random(key)), 20, draws=50, key=key) is law
+    for other in (
+        null_law(MICe(B=7, c=3), 20, draws=50, key=key),
+        null_law(SMALL, 21, draws=50, key=key),
+        null_law(SMALL, 20, draws=50, key=key, measure=read_tic),
+        null_law(SMALL, 20, draws=50, key=jax.random.key(8)),
+    ):
+        assert not np.array_equal(other.values, law.values)
+    longer = null_law(SMALL, 20, draws=60, key=key)
+    assert set(law.values) <= set(longer.values)
+
+
+def test_comes_back_from_a_file_only_for_its_settings(tmp_path, key):
+    path = tmp_path / "law"
+    law = null_law(SMALL, 20, draws=50, key=key)
+    law.save(path)
+    back = NullLaw.load(path, statistic=SMALL, n=20)
+    np.testing.assert_array_equal(back.values, law.values)
+    assert (back.n, back.grids, back.measure) == (law.n, law.grids, law.measure)
+    with pytest.raises(ValueError, match="n=20, and n=21"):
+        NullLaw.load(path, statistic=SMALL, n=21)
+    with pytest.raises(ValueError, match=r"tic.* is asked for"):
+        NullLaw.load(path, statistic=SMALL, n=20, measure=read_tic)
+    with pytest.raises(ValueError, match="other values of B, c"):
+        NullLaw.load(path, statistic=MICe(B=6, c=3), n=20)
+    np.savez(tmp_path / "other.npz", n=20)
+    with pytest.raises(ValueError, match="no table of NullLaw"):
+        NullLaw.load(tmp_path / "other.npz", statistic=SMALL, n=20)
+
+
+def test_a_measure_without_a_name_is_not_saved(tmp_path, key):
+    for measure in (lambda matrix: read_mic(matrix), functools.partial(mcn, eps=0.1)):
+        law = null_law(SMALL, 20, measure=measure, draws=5, key=key)
+        with pytest.raises(ValueError, match="define it with def"):
+            law.save(tmp_path / "law")
+
+
+def test_not_a_number_is_no_evidence(key):
+    law = null_law(SMALL, 20, draws=50, key=key)
+    assert law.p_values(np.array([np.nan])) == 1
+    broken = NullLaw(
+        n=20, grids=law.grids, measure="", values=np.sort([0.1, np.nan, np.nan, np.nan])
+    )
+    assert broken.p_values(np.array([0.5])) == 4 / 5
+
+
+def test_refusals(key):
+    with pytest.raises(TypeError, match="use Permutation"):
+        null_law(MICr(B=6), 20, key=key)
+    with pytest.raises(ValueError, match="at least 2 records"):
+        null_law(MICe(B=power(0.6)), 1, key=key)
+    with pytest.raises(ValueError, match="1 <= draws"):
+        null_law(SMALL, 20, draws=0, key=key)
+    with pytest.raises(TypeError, match="integer"):
+        null_law(SMALL, 20, draws=1e4, key=key)
+    with pytest.raises(TypeError, match="typed key"):
+        null_law(SMALL, 20, key=jax.random.PRNGKey(0))
+    with pytest.raises(ValueError, match="rbg"):
+        null_law(SMALL, 20, key=jax.random.key(0, impl="rbg"))

@@ -1,0 +1,66 @@
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpmic_jax.inference import draws_needed, ranks
+
+
+def law_is_valid(p_of):
+    """Whether P(p <= a) <= a for every way in which 5 exchangeable values can tie."""
+    for values in itertools.product(range(3), repeat=5):
+        # Exchangeable: each of the five is the observed one with chance 1/5.
+        p = [p_of(values[i], np.array(values[:i] + values[i + 1 :])) for i in range(len(values))]
+        if any(
+            Fraction(sum(q <= a for q in p), 5) > Fraction(str(a)) for a in (0, 0.2, 0.4, 0.6, 0.8)
+        ):
+            return False
+    return True
+
+
+def test_valid_for_every_way_to_tie():
+    def p_of(observed, drawn):
+        as_large = ranks.at_least(drawn.astype(float), np.full(4, float(observed))).sum()
+        return round(float(ranks.p_values(np.array([as_large]), 4)[0]), 12)
+
+    assert law_is_valid(p_of)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda observed, drawn: (drawn >= observed).sum() / 4,
+        lambda observed, drawn: (drawn > observed).sum() / 4,
+        lambda observed, drawn: round((1 + (drawn > observed).sum()) / 5, 12),
+    ],
+    ids=["no + 1", "no + 1, ties for us", "ties for us"],
+)
+def test_near_misses_are_not_valid(wrong):
+    assert not law_is_valid(wrong)
+
+
+def test_rounding_counts_as_a_tie_and_more_does_not():
+    observed = np.array([0.5, 0.5, 0.0, 3e-9])
+    assert ranks.at_least(observed * (1 - 5e-7), observed).all()
+    assert not ranks.at_least(observed[:2] * (1 - 2e-6), observed[:2]).any()
+    assert not ranks.at_least(np.array([2e-9]), observed[3:]).any()
+
+
+def test_what_is_not_a_number_raises_p():
+    nan, one = np.array([np.nan]), np.array([1.0])
+    assert ranks.at_least(nan, one).all()
+    assert ranks.at_least(one, nan).all()
+
+
+@pytest.mark.parametrize("level", [0.5, 0.05, 0.01, 1 / 3, 1e-3, 1e-9, 0.9, 1 / 49])
+def test_fewest_draws_for_a_level(level):
+    draws = draws_needed(level)
+    assert 1 / (draws + 1) <= level
+    assert draws == 1 or 1 / draws > level
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.1, 2, "0.05"])
+def test_no_draws_reach_a_level_that_is_none(level):
+    with pytest.raises(ValueError, match="0 < level < 1"):
+        draws_needed(level)
