@@ -1,0 +1,73 @@
+"""Personalised budgets: one guarantee for each group of records (Cuff and Yu 2016, section 6.1).
+
+The i-th guarantee is about neighbours that differ in a record of group i. Every implication is
+about such neighbours, so it holds group by group; so do the chain rule and its sums.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.information.composing import composed
+from dpmic_jax.dp.information.guarantees import KLDP, MIDP
+from dpmic_jax.dp.written import at_least, whole, written
+
+Budget = TypeVar("Budget")
+Other = TypeVar("Other")
+Nats = TypeVar("Nats", KLDP, MIDP)
+
+
+@dataclass(frozen=True)
+class Personal(Generic[Budget]):
+    """One guarantee a group of records, as (name, guarantee) pairs in order of their names."""
+
+    budgets: tuple[tuple[str, Budget], ...]
+
+    def __post_init__(self):
+        names = [name for name, _ in self.budgets]
+        if not names:
+            raise ValueError("expected a guarantee for at least one group, got none")
+        if len(set(names)) < len(names):
+            raise ValueError("expected every group once; two have the same name")
+        kinds = {type(budget) for _, budget in self.budgets}
+        if len(kinds) > 1:
+            raise TypeError("expected guarantees of one kind; bring them to one by an implication")
+        ordered = tuple(sorted(self.budgets, key=lambda pair: pair[0]))
+        object.__setattr__(self, "budgets", ordered)
+
+    def __getitem__(self, group: str) -> Budget:
+        for name, budget in self.budgets:
+            if name == group:
+                return budget
+        raise KeyError(f"expected one of {[name for name, _ in self.budgets]}, got {group!r}")
+
+    def each(self, implication: Callable[[Budget], Other]) -> "Personal[Other]":
+        """What follows for each group: `personal.each(pure_to_mi)`."""
+        return Personal(tuple((name, implication(budget)) for name, budget in self.budgets))
+
+
+def worst(personal: Personal[Nats]) -> Nats:
+    """What is kept of any record: the guarantee of the group that gets least."""
+    return max((budget for _, budget in personal.budgets), key=lambda budget: budget.nats)
+
+
+def composed_personal(releases: Iterable[Personal[Nats]]) -> Personal[Nats]:
+    """Corollaries 2 and 3, group by group; every release has to have the same groups."""
+    listed = list(releases)
+    groups = [tuple(name for name, _ in release.budgets) for release in listed]
+    if len(set(groups)) != 1:
+        raise ValueError(
+            "expected at least one release and the same groups in each; a group that a release "
+            "does not see may share one with others, but has to be named"
+        )
+    return Personal(tuple((g, composed([release[g] for release in listed])) for g in groups[0]))
+
+
+def pure_mixed_group(personal: Personal[PureDP], *, records: Mapping[str, int]) -> PureDP:
+    """Property 7 for some records of each group named: epsilons add up, k_g times epsilon_g."""
+    if not records:
+        raise ValueError("Property 7 needs records of at least one group, got none")
+    losses = (whole(g, k) * written(personal[g].epsilon) for g, k in records.items())
+    return PureDP(at_least(sum(losses, Fraction())))

@@ -1,0 +1,105 @@
+"""The looser forms that Cuff and Yu (2016) print, for comparison: valid, but never the least.
+
+Where the printed text says something else than its proof gives, that is noted.
+"""
+
+import math
+from decimal import Decimal
+
+from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.information.cardinality import most_nats
+from dpmic_jax.dp.information.digits import entropy, exactly, precise, up
+from dpmic_jax.dp.information.guarantees import (
+    KLDP,
+    MIDP,
+    Count,
+    RenyiMIDP,
+    VariationDP,
+    cardinal,
+    expect,
+)
+from dpmic_jax.dp.written import at_least, whole, written
+
+
+def equation_21(pure: PureDP) -> KLDP:
+    """Lemma 1: epsilon-DP is min(epsilon, epsilon^2)-KL-DP."""
+    expect("Lemma 1", PureDP, pure)
+    return KLDP(min(pure.epsilon, at_least(written(pure.epsilon) ** 2)))
+
+
+def pinsker(kl: KLDP) -> VariationDP:
+    """Property 2: KL-DP is (0, sqrt(nats/2))-DP; above 2 nats it promises nothing."""
+    expect("Property 2", KLDP, kl)
+    return VariationDP(_root(kl.nats, Decimal("0.5")))
+
+
+def equation_27(mi: MIDP) -> VariationDP:
+    """Lemma 2, loose: MI-DP is (0, sqrt(2 nats))-DP; above 1/2 nat it promises nothing."""
+    expect("Lemma 2", MIDP, mi)
+    return VariationDP(_root(mi.nats, Decimal(2)))
+
+
+def equation_35(variation: VariationDP, *, values: Count, outputs: Count) -> MIDP:
+    """Lemma 3 as stated: 2 h(delta) + 2 delta ln(min(outputs, values + 1))."""
+    expect("Lemma 3", VariationDP, variation)
+    count = min(cardinal("outputs", outputs), cardinal("values", values) + 1)
+    if count == math.inf:
+        raise ValueError("Lemma 3 needs values or outputs below math.inf")
+    with precise(variation.delta):
+        delta = exactly(variation.delta)
+        return MIDP(up(2 * entropy(delta) + 2 * delta * Decimal(count).ln()))
+
+
+def equation_105(variation: VariationDP, *, outputs: int) -> MIDP:
+    """Lemma 3 by outputs: h(delta) + delta ln(outputs - 1), ln(outputs) from 1 - 1/outputs on."""
+    expect("Lemma 3, (105)", VariationDP, variation)
+    with precise(variation.delta):
+        delta, count = exactly(variation.delta), Decimal(cardinal("outputs", outputs))
+        if count * (1 - delta) <= 1:
+            return MIDP(most_nats(outputs))
+        return MIDP(up(entropy(delta) + delta * (count - 1).ln()))
+
+
+def equation_126(variation: VariationDP, *, values: int) -> MIDP:
+    """Lemma 3 by values: 2 h(d) + 2 d ln(values), with d = delta / (1 + delta)."""
+    expect("Lemma 3, (126)", VariationDP, variation)
+    with precise(variation.delta):
+        delta, count = exactly(variation.delta), Decimal(cardinal("values", values))
+        share = delta / (1 + delta)
+        return MIDP(up(2 * entropy(share) + 2 * share * count.ln()))
+
+
+def corollary_5(mi: MIDP, *, records: int, values: Count, outputs: Count) -> MIDP:
+    """2 h(t) + 2 t ln M about k records, t = k sqrt(2 nats), M = min(outputs, values^k + 1).
+
+    The paper does not say so, but the formula has no meaning for t > 1. Its log is natural.
+    """
+    expect("Corollary 5", MIDP, mi)
+    apart = whole("records", records) * math.sqrt(2 * mi.nats)
+    if not apart <= 1:
+        raise ValueError(
+            f"Corollary 5 needs records * sqrt(2 nats) <= 1, got {apart:g}: beyond, "
+            "(0, delta)-DP promises the group nothing"
+        )
+    group = VariationDP(min(math.nextafter(apart, 2), 1.0))
+    return equation_35(group, values=cardinal("values", values) ** records, outputs=outputs)
+
+
+def lemma_4(pure: PureDP, *, order: float) -> RenyiMIDP:
+    """epsilon-DP tells at most epsilon nats about a record, of any order alpha >= 0."""
+    expect("Lemma 4", PureDP, pure)
+    if not order >= 0:
+        raise ValueError(f"Lemma 4 is about orders alpha >= 0, got {order}")
+    return RenyiMIDP(float(order), pure.epsilon)
+
+
+def corollary_6(pure: PureDP, *, records: int, order: float) -> RenyiMIDP:
+    """epsilon-DP tells at most n epsilon nats about all n records, of any order alpha >= 0."""
+    expect("Corollary 6", PureDP, pure)
+    total = at_least(whole("records", records) * written(pure.epsilon))
+    return RenyiMIDP(lemma_4(pure, order=order).order, total)
+
+
+def _root(nats: float, factor: Decimal) -> float:
+    with precise(nats):
+        return min(up((factor * exactly(nats)).sqrt()), 1.0)

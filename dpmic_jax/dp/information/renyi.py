@@ -1,0 +1,65 @@
+"""Information of other orders: Sibson's, of order alpha (Cuff and Yu 2016, section 7).
+
+    I_alpha(X; Y) = min over Q of D_alpha(P_XY || P_X Q)
+                  = alpha/(alpha - 1) ln sum_y (sum_x P(x) W_x(y)^alpha)^(1/alpha)
+
+Order 1 is mutual information; order infinity, ln sum_y max_x W_x(y), bounds how much likelier
+any guess about the record becomes. The largest over P is the same for Arimoto's and Csiszár's
+forms, for alpha > 0 (71).
+"""
+
+import math
+from decimal import Decimal
+
+from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.information.digits import exactly, precise, up
+from dpmic_jax.dp.information.groups import pure_group
+from dpmic_jax.dp.information.guarantees import RenyiMIDP, expect
+from dpmic_jax.dp.information.implications import pure_to_mi
+
+
+def pure_to_renyi(pure: PureDP, *, order: float) -> RenyiMIDP:
+    """Lemma 4, made tight: the most that epsilon-DP allows at an order above 0.
+
+    With Z = W_X(y) / q(y) as in `pure_to_mi`, the sum is q's mean of E[Z^alpha]^(1/alpha), and
+    its worst case, least for alpha < 1 and most for alpha > 1, has Z at the ends of an interval
+    [a, a e^epsilon] only: at the upper end with some probability s. So the information is at most
+
+        max over s of (ln(1 + s A) - alpha ln(1 + s B)) / (alpha - 1),
+        A = e^(alpha epsilon) - 1, B = e^epsilon - 1,
+
+    attained at s = (A - alpha B) / ((alpha - 1) A B). It grows with alpha, from 0 to the epsilon
+    of Lemma 4 (`published.lemma_4`), which is right for alpha = infinity only. Approached by
+    channels with many inputs, as in `pure_to_mi`.
+
+    Args:
+      pure: what is kept.
+      order: alpha, above 0; math.inf is allowed.
+    """
+    expect("Lemma 4", PureDP, pure)
+    order = float(order)
+    if not order > 0:
+        raise ValueError(f"Lemma 4 is about orders alpha >= 0, tight for alpha > 0; got {order}")
+    if order == 1:
+        return RenyiMIDP(order, pure_to_mi(pure).nats)
+    # e^(alpha epsilon) has too many digits to spare: Lemma 4 as it is printed.
+    if order * pure.epsilon > 1e6:
+        return RenyiMIDP(order, pure.epsilon)
+    with precise(pure.epsilon, min(order, 1.0), abs(order - 1)):
+        epsilon, alpha = exactly(pure.epsilon), exactly(order)
+        a, b = (alpha * epsilon).exp() - 1, epsilon.exp() - 1
+        s = (a - alpha * b) / ((alpha - 1) * a * b)
+        nats = ((1 + s * a).ln() - alpha * (1 + s * b).ln()) / (alpha - 1)
+        return RenyiMIDP(order, min(up(max(nats, Decimal(0))), pure.epsilon))
+
+
+def pure_to_group_renyi(pure: PureDP, *, records: int, order: float) -> RenyiMIDP:
+    """Corollary 6, made tight: the same about k records together, or about all n of them.
+
+    Any two data sets that differ in k records are k epsilon-close (Property 7), which is all
+    that Lemma 4 uses. The printed n epsilon is its limit at alpha = infinity.
+    """
+    expect("Corollary 6", PureDP, pure)
+    if math.isnan(order):
+        raise ValueError("Corollary 6 is about orders alpha >= 0, got nan")
+    return pure_to_renyi(pure_group(pure, records=records), order=order)
