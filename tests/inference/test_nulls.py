@@ -155,6 +155,13 @@ def test_a_measure_without_a_name_is_not_saved(tmp_path, key):
             law.save(tmp_path / "law")
 
 
+def test_nothing_is_no_evidence():
+    """A value of exactly 0 has no slack, and still ties with its equals."""
+    grids = SMALL.grids(20)
+    law = NullLaw(n=20, grids=grids, measure="", values=np.array([0.0, 0.0, 0.1]))
+    assert law.p_values(np.array([0.0, 0.1, 0.2])).tolist() == [1, 0.5, 0.25]
+
+
 def test_not_a_number_is_no_evidence(key):
     law = null_law(SMALL, 20, draws=50, key=key)
     assert law.p_values(np.array([np.nan])) == 1
