@@ -49,7 +49,7 @@ def rejections(joint, product, level):
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
 def test_no_law_errs_more_than_alpha_at_the_level_of_its_information(rng, alpha):
-    joint, product = random_laws(rng, 150)
+    joint, product = random_laws(rng, 80)
     for j, q, nats in zip(joint, product, information(joint, product), strict=True):
         found = InformationTheorem(nats=nats, laws=Laws.ANY).corrected(alpha)
         assert rejections(j, q, found.level) <= alpha
@@ -93,10 +93,10 @@ def test_lemma_1_5_is_in_bits_on_both_sides():
 
 
 def test_information_of_laws_with_little_max_information(rng):
-    joint, product = random_laws(rng, 150)
+    joint, product = random_laws(rng, 80)
     exact = information(joint, product)
     for bits in (0.1, 1.0, 3.0):
-        beta = excess(joint, product, np.full(150, bits * math.log(2)))
+        beta = excess(joint, product, np.full(80, bits * math.log(2)))
         for b, nats in zip(beta, exact, strict=True):
             bound = MaxInformation(bits, min(b * (1 + 1e-12), 0.999), Laws.ANY)
             assert nats <= mutual_information(bound, 5)

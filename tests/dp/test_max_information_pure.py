@@ -19,6 +19,7 @@ from informing import (
     tilted_channels,
     uniform_response_excess,
 )
+from scipy import stats
 
 from dpmic_jax.dp.events import PureDP
 from dpmic_jax.dp.max_information import (
@@ -92,6 +93,19 @@ def test_randomised_response_of_skewed_bits_keeps_it(weight, epsilon):
     n = 120
     for beta in (1e-4, 0.025):
         assert response_excess(n, epsilon, weight, in_nats(pure(epsilon, n).at(beta))) <= beta
+
+
+@pytest.mark.parametrize("weight", [0.05, 0.5])
+@pytest.mark.parametrize("epsilon", [0.1, 0.7])
+def test_a_count_with_geometric_noise_keeps_it(weight, epsilon):
+    """Counts may stand for data sets: the loss depends on the count only."""
+    n, outputs = 80, np.arange(-400, 481)
+    counts = np.arange(n + 1)
+    noise = np.exp(-epsilon * np.abs(outputs[None, :] - counts[:, None]))
+    channel = noise * math.tanh(epsilon / 2)
+    joint, product = joint_and_product(channel, stats.binom.pmf(counts, n, weight))
+    for beta in (1e-3, 0.025):
+        assert excess(joint, product, in_nats(pure(epsilon, n).at(beta))) <= beta
 
 
 def test_two_thirds_of_it_are_broken_for_few_records_too():

@@ -15,7 +15,7 @@ from informing import (
     skewed_laws,
     uniform_response_excess,
 )
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import logsumexp
 
 from dpmic_jax.dp.max_information import (
@@ -117,13 +117,25 @@ def test_tails_of_concentrated_privacy(rng, rho):
             assert np.all(tail <= rho_tail(np.asarray(c), rho))
 
 
+def test_the_tail_of_concentrated_privacy_has_the_right_exponent():
+    """Gaussian noise on a rare bit: ln f_1/f_0 is normal(rho, 2 rho) where the bit is 1."""
+    rho, rare = 0.02, 1e-3
+    for deviations in (5.0, 8.0, 10.0):
+        c = rho + deviations * math.sqrt(2 * rho)
+        ratio = math.log((1 - rare) * math.exp(c) / (1 - rare * math.exp(c)))
+        log_tail = math.log(rare) + stats.norm.logsf((ratio - rho) / math.sqrt(2 * rho))
+        most = math.log(rho_tail(np.asarray(c), rho))
+        assert log_tail <= most
+        assert log_tail >= most - 7 - 6
+
+
 @pytest.mark.parametrize(("n", "letters"), [(1, 3), (2, 3), (3, 2)])
 def test_no_channel_has_more_than_its_delta_allows(rng, n, letters):
     sets = data_sets(n, letters)
-    channel = rng.dirichlet(np.full(4, 3.0), size=(25, len(sets)))
-    law = product_law(sets, skewed_laws(rng, 25, n, letters))
+    channel = rng.dirichlet(np.full(4, 3.0), size=(12, len(sets)))
+    law = product_law(sets, skewed_laws(rng, 12, n, letters))
     joint, product = joint_and_product(channel, law)
-    for each in range(25):
+    for each in range(12):
         pairs = neighbours(sets)
         curve = [
             (e, exact_delta(channel[each : each + 1], pairs, e).item()) for e in (0.2, 1.0, 2.5)
@@ -263,3 +275,39 @@ def test_beta_out_of_range_names_the_theorem(beta):
         approximate_product(0.1, 1e-9, 100, beta)
     with pytest.raises(ValueError, match=r"Theorem C .* needs 0 < beta < 1"):
         concentrated(0.1, 100).at(beta)
+
+
+@pytest.mark.parametrize("rho", [0.0, 2e-4])
+def test_theorem_c_by_hand(rho):
+    """The formulas of docs/max_information.md on a grid: (0.02, 1e-12)-DP, or rho-zCDP."""
+    n, epsilon, delta, beta = 1000, 0.02, 1e-12, 0.01
+    over = np.geomspace(1e-3, 1, 60) * (0.1 if rho else epsilon)
+    c = ((rho if rho else epsilon) + over * (3 if rho else 1))[:, None, None]
+    eta = np.exp(-((c - rho) ** 2) / (4 * rho)) if rho else delta / (1 - np.exp(epsilon - c))
+    d, s = np.geomspace(1e-6, 10, 60)[:, None], np.geomspace(0.05, 50, 120)
+    m = np.cosh((s + 0.5) * c) / np.cosh(c / 2)
+    v = n * np.log(m) + d * np.sinh(s * c) / (m * np.sinh(c))
+    left = beta - n * eta * (1 + np.exp(-c) + 1 / d)
+    factor = s**s / (1 + s) ** (1 + s)
+    nats = (v - np.log(np.where(left > 0, left, np.nan) / factor)) / s
+    theorem = concentrated(rho, n) if rho else approximate(epsilon, delta, n)
+    found = in_nats(theorem.at(beta))
+    assert found <= np.nanmin(nats) * (1 + 1e-9)
+    assert found == pytest.approx(np.nanmin(nats), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "theorem",
+    [concentrated(1e-7, 10**6), approximate(0.1, 1e-18, 10**4), approximate(1.0, 1e-9, 100)],
+)
+def test_the_search_finds_what_differential_evolution_finds(theorem):
+    def minus_log_level(logs):
+        with np.errstate(all="ignore"):
+            s, *free = map(np.asarray, np.exp(logs))
+            moment = theorem.moment(s, *free)
+            value = moment.log_moment / s - (1 + 1 / s) * np.log(0.05 - moment.failure)
+        return float(value) if np.isfinite(value) else 1e9
+
+    box = [(-13, 13), *(tuple(np.log(each)) for each in theorem.free)]
+    found = optimize.differential_evolution(minus_log_level, box, rng=7, popsize=20, tol=1e-9)
+    assert -math.log(theorem.corrected(0.05).level) <= found.fun + 1e-5

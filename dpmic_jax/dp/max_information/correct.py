@@ -135,11 +135,12 @@ class Inexact:
     variation: float
 
     def at(self, beta: float) -> MaxInformation:
-        for halvings in range(40, 0, -1):
-            bound = self.ideal.at(beta * (1 - 2.0**-halvings))
-            if self._off(bound) <= beta * 2.0**-halvings:
-                return MaxInformation(bound.bits, beta, bound.laws)
-        return MaxInformation(math.inf, beta, Laws.PRODUCT)
+        # At beta/2 there are more bits than at any larger beta: enough is set aside.
+        aside = self._off(self.ideal.at(beta / 2))
+        if aside > beta / 2:
+            return MaxInformation(math.inf, beta, Laws.PRODUCT)
+        bound = self.ideal.at(beta - aside)
+        return MaxInformation(bound.bits, beta, bound.laws)
 
     def corrected(self, alpha: float) -> Correction:
         if self.variation >= alpha:
@@ -154,7 +155,7 @@ class Inexact:
         return correction(alpha, MaxInformation(found.bits, beta, found.laws), found.theorem)
 
     def _off(self, bound: MaxInformation) -> float:
-        return (1 + 2.0 ** min(bound.bits, 1000.0)) * self.variation
+        return (1 + 2.0 ** min(bound.bits, 1000.0)) * self.variation * (1 + 2.0**-30)
 
 
 def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:

@@ -27,7 +27,7 @@ from dpmic_jax.dp.max_information.bounds import (
 )
 from dpmic_jax.dp.max_information.search import least
 
-_ORDERS = (1e-8, 1e8)
+_ORDERS = (1e-6, 1e6)
 
 
 class Moment(NamedTuple):

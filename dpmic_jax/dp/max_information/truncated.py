@@ -17,7 +17,7 @@ import numpy as np
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
 from dpmic_jax.dp.written import chance, positive, whole
 
-_SLACK = (1e-12, 1e4)
+_SHARES = (1e-4, 1e6)
 _UP = 1 + 2.0**-36
 
 
@@ -30,16 +30,26 @@ def profiled(curve: Sequence[tuple[float, float]], n: int) -> MomentTheorem:
     """The bound for a computation that is (epsilon, delta)-DP at every point of `curve`."""
     epsilons = np.array([positive("epsilon", epsilon) for epsilon, _ in curve])
     deltas = np.array([chance("delta", delta) for _, delta in curve])
-    cuts = (epsilons.min() * (1 + 1e-9), epsilons.max() + 8)
-    name = "Theorem C ((epsilon, delta)-DP)"
-    return _theorem(name, lambda c: curve_tail(c, epsilons, deltas), n, cuts)
+    low = epsilons.min()
+
+    def cut(over: np.ndarray) -> np.ndarray:
+        return low + over
+
+    def tail(c: np.ndarray) -> np.ndarray:
+        return curve_tail(c, epsilons, deltas)
+
+    width = (low * 1e-9, epsilons.max() - low + 8)
+    return _theorem("Theorem C ((epsilon, delta)-DP)", cut, width, tail, n)
 
 
 def concentrated(rho: float, n: int) -> MomentTheorem:
     """The bound for a rho-zCDP computation on n independent records."""
     rho = positive("rho", rho)
-    cuts = (rho * (1 + 1e-9), rho + 2 * (700 * rho) ** 0.5)
-    return _theorem("Theorem C (zCDP)", lambda c: rho_tail(c, rho), n, cuts)
+
+    def cut(log_tail: np.ndarray) -> np.ndarray:
+        return rho + 2 * np.sqrt(rho * log_tail)
+
+    return _theorem("Theorem C (zCDP)", cut, (0.1, 700.0), lambda c: rho_tail(c, rho), n)
 
 
 def curve_tail(c: np.ndarray, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:
@@ -62,16 +72,25 @@ def rho_tail(c: np.ndarray, rho: float) -> np.ndarray:
 
 
 def _theorem(
-    name: str, tail: Callable[[np.ndarray], np.ndarray], n: int, cuts: tuple[float, float]
+    name: str,
+    cut: Callable[[np.ndarray], np.ndarray],
+    width: tuple[float, float],
+    tail: Callable[[np.ndarray], np.ndarray],
+    n: int,
 ) -> MomentTheorem:
+    """Theorem C, with c = cut(x) for x in `width`."""
     n = whole("n", n)
 
-    def moment(s: np.ndarray, c: np.ndarray, slack: np.ndarray) -> Moment:
+    def moment(s: np.ndarray, x: np.ndarray, share: np.ndarray) -> Moment:
+        c = cut(x)
         base, weight = step(s, c)
-        failure = n * tail(c) * (1 + np.exp(-c) + 1 / slack) * _UP
-        return Moment((n * base + slack * weight) * _UP, failure)
+        lost = n * tail(c) * _UP
+        # As the best d grows, so that the best share changes little.
+        d = share * np.sqrt((1 + s) * np.maximum(lost, 1e-300) / weight)
+        failure = lost * (1 + np.exp(-c) + 1 / d) * _UP
+        return Moment((n * base + d * weight) * _UP, failure)
 
-    return MomentTheorem(theorem=name, moment=moment, free=(cuts, _SLACK))
+    return MomentTheorem(theorem=name, moment=moment, free=(width, _SHARES))
 
 
 def step(s: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
