@@ -165,6 +165,21 @@ def test_mixed_events_are_composed_as_approximate_privacy():
     assert corrected_level_after(0.05, events[:2]).level >= plain * (1 - 1e-6)
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event(ApproximateDP(0.1, 0.6), count=2)],
+        [event(ZCDP(0.01, 0.6))],
+        [event(ApproximateDP(0.1, 0.01))],
+        [event(ApproximateDP(300.0, 1e-3), n=10)],
+    ],
+)
+def test_events_that_often_fail_leave_nothing(events):
+    found = corrected_level_after(0.05, events)
+    assert found.level < 1e-300
+    assert max_information_after(events, beta=0.025).bits > 1000
+
+
 def test_a_choice_among_ten_costs_a_factor_of_alpha_in_any_order():
     steps = [event(PureDP(0.03)), DescriptionLength(2), DescriptionLength(5)]
     found = corrected_level_after(0.05, steps)

@@ -104,6 +104,17 @@ def test_information_of_laws_with_little_max_information(rng):
                 assert mutual_information(bound, 5) <= mutual_information_printed(bound, 5)
 
 
+@pytest.mark.parametrize(("bits", "beta", "values"), [(1.0, 1e-3, 100), (5.0, 0.02, 10**6)])
+def test_theorem_e_by_hand(bits, beta, values):
+    totals = []
+    for t in np.geomspace(1e-6, 100, 4001):
+        w = beta / (1 - math.exp(-t))
+        v = min(w, 1 / math.e)
+        totals.append(bits * math.log(2) + t + w * math.log(values) + v * math.log(1 / v))
+    found = mutual_information(MaxInformation(bits, beta, Laws.ANY), values)
+    assert found == pytest.approx(min(*totals, math.log(values)), rel=1e-5)
+
+
 def test_lemma_1_5_names_its_range():
     with pytest.raises(ValueError, match=r"Lemma 1\.5 needs k > 0 and 0 <= beta <= 3"):
         mutual_information_printed(MaxInformation(1.0, 0.2, Laws.ANY), 4)

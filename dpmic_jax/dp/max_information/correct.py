@@ -2,36 +2,25 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from dpmic_jax.dp import composition
 from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP
-from dpmic_jax.dp.max_information import published
 from dpmic_jax.dp.max_information.bounds import (
     Correction,
     Laws,
     MaxInformation,
-    correction,
     significance,
 )
 from dpmic_jax.dp.max_information.descriptions import DescriptionLength
 from dpmic_jax.dp.max_information.mutual import InformationTheorem
 from dpmic_jax.dp.max_information.pure import mean, pure
+from dpmic_jax.dp.max_information.theorems import AnyLaw, Inexact, Nothing, Theorem
 from dpmic_jax.dp.max_information.truncated import approximate, concentrated, profiled
 from dpmic_jax.dp.written import at_least, at_most, positive, whole, written
 
 _CURVE = 48
-
-
-class Theorem(Protocol):
-    """Something that bounds max-information at every beta."""
-
-    def at(self, beta: float) -> MaxInformation: ...
-
-    def corrected(self, alpha: float) -> Correction: ...
 
 
 def max_information(spent: Guarantee | DescriptionLength, *, n: int, beta: float) -> MaxInformation:
@@ -108,56 +97,6 @@ def largest_rho(level: float, *, alpha: float, n: int) -> float:
     return _largest(lambda rho: _theorems(ZCDP(rho), n), start, level, alpha)
 
 
-@dataclass(frozen=True)
-class AnyLaw:
-    """Theorem 1.4, first form, at every beta: log2(e) epsilon n bits."""
-
-    epsilon: float
-    n: int
-
-    def at(self, beta: float) -> MaxInformation:
-        bits = published.pure_any(self.epsilon, self.n).bits
-        return MaxInformation(bits, beta, Laws.ANY)
-
-    def corrected(self, alpha: float) -> Correction:
-        bound = published.pure_any(self.epsilon, self.n)
-        return correction(alpha, bound, "Theorem 1.4 (any distribution)")
-
-
-@dataclass(frozen=True)
-class Inexact:
-    """The theorem of an ideal computation, for one within a total variation of it.
-
-    P[(X, R)] <= P[(X, M)] + v <= 2^k P[X (x) M] + beta + v <= 2^k P[X (x) R] + beta + (1 + 2^k) v.
-    """
-
-    ideal: Theorem
-    variation: float
-
-    def at(self, beta: float) -> MaxInformation:
-        # At beta/2 there are more bits than at any larger beta: enough is set aside.
-        aside = self._off(self.ideal.at(beta / 2))
-        if aside > beta / 2:
-            return MaxInformation(math.inf, beta, Laws.PRODUCT)
-        bound = self.ideal.at(beta - aside)
-        return MaxInformation(bound.bits, beta, bound.laws)
-
-    def corrected(self, alpha: float) -> Correction:
-        if self.variation >= alpha:
-            return Correction(
-                0.0, math.inf, 0.0, "none: the noise is too far from its law", Laws.PRODUCT
-            )
-        found = self.ideal.corrected(alpha - self.variation)
-        bound = MaxInformation(found.bits, found.beta, found.laws)
-        beta = found.beta + self._off(bound)
-        if not beta < alpha:
-            return found._replace(level=0.0)
-        return correction(alpha, MaxInformation(found.bits, beta, found.laws), found.theorem)
-
-    def _off(self, bound: MaxInformation) -> float:
-        return (1 + 2.0 ** min(bound.bits, 1000.0)) * self.variation * (1 + 2.0**-30)
-
-
 def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:
     if isinstance(spent, DescriptionLength):
         return [spent]
@@ -196,16 +135,16 @@ def _theorems_after(events: tuple[Event, ...]) -> list[Theorem]:
         return [
             *whole_cost,
             *_of_rho(rho, min(rho, mean(epsilon)), 0.0, n),
-            profiled(_curve(events), n),
+            _along_curve(events),
         ]
-    found: list[Theorem] = [profiled(_curve(events), n)]
+    found: list[Theorem] = [_along_curve(events)]
     if ApproximateDP not in kinds:
         found += _of_rho(rho, rho, at_least(sums.variation), n)
     return found
 
 
-def _curve(events: tuple[Event, ...]) -> list[tuple[float, float]]:
-    """Some (epsilon, delta) at which the events together are private."""
+def _along_curve(events: tuple[Event, ...]) -> Theorem:
+    """Theorem C, for some (epsilon, delta) at which the events together are private."""
     sums, profile = composition.totals(events), composition.best(events)
     rho = float(sums.rho)
     high = rho + 2 * math.sqrt(100 * rho)
@@ -215,7 +154,8 @@ def _curve(events: tuple[Event, ...]) -> list[tuple[float, float]]:
     curve = [(epsilon, profile(epsilon)) for epsilon in epsilons]
     if sums.epsilon is not None:
         curve.append((at_least(sums.epsilon), at_least(sums.delta)))
-    return [(epsilon, delta) for epsilon, delta in curve if delta < 1]
+    curve = [(epsilon, delta) for epsilon, delta in curve if delta < 1]
+    return profiled(curve, events[0].n) if curve else Nothing()
 
 
 def _split(steps: Iterable[Event | DescriptionLength]) -> tuple[tuple[Event, ...], int]:

@@ -103,9 +103,8 @@ def step(s: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     near = np.log1p(2 * np.sinh(_low(a + b) / 2) * np.sinh(_low(a - b) / 2) / np.cosh(_low(b)))
     far = _log_cosh(a) - _log_cosh(b)
     base = np.where(a < 1, near, far)
-    # sinh(s c) / sinh(c) without overflow
-    ratio = np.exp((s - 1) * c) * np.expm1(-2 * s * c) / np.expm1(-2 * c)
-    return base, ratio * np.exp(-base)
+    # sinh(s c) / sinh(c), without overflow
+    return base, np.exp((s - 1) * c - base) * np.expm1(-2 * s * c) / np.expm1(-2 * c)
 
 
 def _low(x: np.ndarray) -> np.ndarray:
