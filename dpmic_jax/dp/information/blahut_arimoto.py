@@ -34,7 +34,9 @@ def _doubles() -> AbstractContextManager[Any]:
     """Doubles here and nowhere else; JAX 0.7 has this under another name than JAX 0.10."""
     if hasattr(jax, "enable_x64"):
         return jax.enable_x64(True)
-    return jax.experimental.enable_x64()  # pyright: ignore
+    from jax.experimental import enable_x64  # pyright: ignore
+
+    return enable_x64()
 
 
 @jax.jit
