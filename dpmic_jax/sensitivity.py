@@ -88,6 +88,15 @@ def entry_bound(k: int, l: int, n: int) -> Fraction:  # noqa: E741 - the papers'
     return _round_up(information / (n * _log2(min(k, l))[0]))
 
 
+def variation(n: int) -> Fraction:
+    """The most that one record moves `mic.variation` over n^2: 4 (n-1) / n^2, attained (Theorem 6).
+
+    Exact on the integer path too, which rounds nothing.
+    """
+    _check_records(n)
+    return Fraction(4 * (n - 1), n * n)
+
+
 def group(bound: Fraction, records: int) -> Fraction:
     """What a person who owns so many records can do, where one record can do `bound`."""
     return bound * _count(records, "records")

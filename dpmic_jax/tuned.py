@@ -4,6 +4,8 @@
 accurate after Laplace noise of the exact sensitivity, over the MIC paper's 189 distributions, and
 the cheapest one within 5 % of it. `dpmic paper tune` makes it. Between its entries log B and c are
 interpolated in log n and log epsilon; outside of them the nearest is used. Nothing looks at data.
+`tuned_variation.json` has what `VariationLap`'s statistic is on the same distributions;
+`dpmic paper calibrate` makes it.
 """
 
 import hashlib
@@ -31,12 +33,12 @@ def cheap_defaults(n: int, epsilon: float) -> MICr:
 
 
 class Family(NamedTuple):
-    """What MICr is at n records where MIC* is known: the 189 distributions.
+    """What a statistic is at n records where MIC* is known: the 189 distributions.
 
     Attributes:
       functions: which of the 21 functions each distribution is of.
       stars: MIC* of each distribution.
-      values: quantiles, at the middles of equal parts, of MICr under `defaults`.
+      values: quantiles, at the middles of equal parts, of the statistic.
     """
 
     functions: tuple[str, ...]
@@ -45,8 +47,16 @@ class Family(NamedTuple):
 
 
 def family(n: int) -> Family:
-    """The table's distributions at n records, interpolated in log n."""
-    kept = _table()
+    """MICr under `defaults` at n records, interpolated in log n."""
+    return _family(_table(), n)
+
+
+def variation_family(n: int) -> Family:
+    """`VariationLap`'s statistic with its default parts at n records, interpolated in log n."""
+    return _family(_variation(), n)
+
+
+def _family(kept: dict[str, Any], n: int) -> Family:
     records = [entry["n"] for entry in kept["calibration"]]
     low, high, share = _between(n, records)
     below, above = (np.array(kept["calibration"][i]["values"]) for i in (low, high))
@@ -54,9 +64,17 @@ def family(n: int) -> Family:
     return Family(tuple(kept["functions"]), stars, (1 - share) * below + share * above)
 
 
-@lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    return json.loads(resources.files("dpmic_jax").joinpath("tuned.json").read_text())
+    return _read("tuned.json")
+
+
+def _variation() -> dict[str, Any]:
+    return _read("tuned_variation.json")
+
+
+@lru_cache(maxsize=2)
+def _read(name: str) -> dict[str, Any]:
+    return json.loads(resources.files("dpmic_jax").joinpath(name).read_text())
 
 
 def _interpolated(kind: str, n: int, epsilon: float) -> MICr:
@@ -88,7 +106,7 @@ def _between(value: float, points: list[float]) -> tuple[int, int, float]:
 
 def fingerprint() -> str:
     """Tells tables apart: results that depend on one say which."""
-    content = json.dumps(_table(), sort_keys=True).encode()
+    content = json.dumps([_table(), _variation()], sort_keys=True).encode()
     return hashlib.sha256(content).hexdigest()[:16]
 
 

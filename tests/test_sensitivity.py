@@ -245,3 +245,50 @@ def test_what_is_not_proven_is_refused(key):
     with pytest.raises(ValueError, match="k >= 2"):
         bounds.entry_bound(1, 5, 100)
     assert bounds.exact(MICe(B=60, ties=random(key)), 8) <= 1
+
+
+# --- total variation across a cut
+
+
+def apart(tables):
+    """2 sum_j |n a_j - a c_j|, the first row on the near side of the cut."""
+    n = tables.sum(axis=(1, 2))[:, None]
+    near, parts = tables[:, 0], tables.sum(axis=1)
+    return 2 * np.abs(n * near - near.sum(axis=1, keepdims=True) * parts).sum(axis=1)
+
+
+@pytest.mark.parametrize("n", range(2, 11))
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_every_move_stays_within_the_bound_of_variation_and_one_attains_it(columns, n):
+    tables = all_tables(2, columns, n)
+    # Columns may be renamed, and every move away from the first row has its reverse.
+    moves = [((0, 0), (0, 1)), ((1, 0), (1, 1)), ((0, 0), (1, 0)), ((0, 0), (1, 1))]
+    largest = 0
+    for source, target in moves:
+        before, after = moved(tables, source, target)
+        largest = max(largest, np.abs(apart(after) - apart(before)).max())
+    assert Fraction(int(largest), n**2) == bounds.variation(n)
+
+
+@pytest.mark.parametrize("n", [20, 101, 1000])
+def test_no_move_on_random_tables_exceeds_the_bound_of_variation(rng, n):
+    """Sparse and dense ones, few records in the first row or the moved columns, or many."""
+    weights = rng.dirichlet(np.full(10, 0.2), size=20_000)
+    tables = rng.multinomial(n, weights).reshape(-1, 2, 5)
+    for source, target in [((0, 0), (0, 1)), ((1, 0), (1, 1)), ((0, 0), (1, 0)), ((0, 0), (1, 1))]:
+        before, after = moved(tables, source, target)
+        assert np.abs(apart(after) - apart(before)).max() <= bounds.variation(n) * n**2
+
+
+def test_the_sum_of_moves_in_the_proof_of_variation_is_largest_at_its_ends():
+    """For a record that changes row and column, over every R, c_i and c_j of n = 30 records."""
+    n = 30
+    R, c_i, c_j = np.meshgrid(np.arange(1, n + 1), np.arange(1, n + 1), np.arange(n), indexing="ij")
+    total = (n - c_i - c_j) + np.abs(n + 1 - R - c_i) + np.abs(c_j + 1 - R)
+    assert total[c_i + c_j <= n].max() == 2 * (n - 1)
+
+
+def test_variation_needs_two_records():
+    assert bounds.variation(2) == 1
+    with pytest.raises(ValueError, match="n >= 2"):
+        bounds.variation(1)

@@ -17,6 +17,7 @@ from dpmic_jax.mechanisms.published import (
     PublishedMICrLap,
 )
 from dpmic_jax.mechanisms.release import PrivateValue, Release
+from dpmic_jax.mechanisms.variation import VariationLap
 
 __all__ = [
     "BetaPrior",
@@ -34,6 +35,7 @@ __all__ = [
     "PublishedMICrLap",
     "QuantileBounds",
     "Release",
+    "VariationLap",
     "debias",
     "fitted_prior",
     "mic_star_estimate",

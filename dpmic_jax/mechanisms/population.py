@@ -1,10 +1,11 @@
-"""From a released MICr to MIC*, the coefficient of the distribution behind the records.
+"""From a released statistic to MIC*, the coefficient of the distribution behind the records.
 
 MICr of n records is above MIC* where little depends, below it where much does, and noise is added.
 Both are undone at once by a table of what MICr was on distributions whose MIC* is known: with
 (v_j, t_j) its values of MICr and MIC*, the estimate is the median of t_j weighted by the
 likelihood of the release given v_j, the estimate of least absolute error if a distribution like
-any of the 189 is equally likely. It is post-processing and costs no privacy.
+any of the 189 is equally likely. The same is done for the statistic of `VariationLap`. It is
+post-processing and costs no privacy.
 """
 
 import math
@@ -13,9 +14,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dpmic_jax import tuned
-from dpmic_jax.dp.events import ZCDP, PureDP
+from dpmic_jax.dp.events import ZCDP, Event, PureDP
 from dpmic_jax.mechanisms.debias import chance_below
 from dpmic_jax.mechanisms.release import Release, described
+from dpmic_jax.mechanisms.variation import VariationLap, parts_for
+from dpmic_jax.mechanisms.variation import described as described_variation
 
 # Half the width over which values of the table are taken to be like each other.
 _WIDTH = 0.01
@@ -25,9 +28,20 @@ def mic_star_estimate(release: Release) -> Float[np.ndarray, "*shape"]:
     """The posterior median of MIC* for every released value.
 
     Args:
-      release: of `MICrLap` or `MICrGauss` at their default statistic, which the table is for.
+      release: of `MICrLap`, `MICrGauss` or `VariationLap` at their default statistic, which the
+        tables are for.
     """
-    event = release.event
+    return posterior_median(release, _table_of(release.event))
+
+
+def _table_of(event: Event) -> tuned.Family:
+    if event.mechanism == VariationLap.__name__:
+        if event.settings != described_variation(parts_for(event.n)):
+            raise ValueError(
+                "the estimate of MIC* is calibrated for the default number of parts: release "
+                "with VariationLap without passing parts"
+            )
+        return tuned.variation_family(event.n)
     epsilon = (
         2 * math.sqrt(event.guarantee.rho)
         if isinstance(event.guarantee, ZCDP)
@@ -40,7 +54,7 @@ def mic_star_estimate(release: Release) -> Float[np.ndarray, "*shape"]:
             "the estimate of MIC* is calibrated for the default statistic: release with "
             "MICrLap or MICrGauss without passing statistic, or use debias"
         )
-    return posterior_median(release, tuned.family(event.n))
+    return tuned.family(event.n)
 
 
 def posterior_median(release: Release, family: tuned.Family) -> Float[np.ndarray, "*shape"]:

@@ -28,7 +28,7 @@ def tuned(search: Search, store: Store, command: str) -> dict[str, Any]:
     rows, calibration, published = [], [], []
     for n in search.records:
         values, settings = tuning.values(search, n, store), search.candidates(n)
-        chosen = {e: _choose(values, settings, exact_scale(n, e)) for e in EPSILONS}
+        chosen = {e: wsums(values, settings, exact_scale(n, e)) for e in EPSILONS}
         rows += [{"n": n, "epsilon": e, **_pair(chosen[e], settings)} for e in EPSILONS]
         best = int(np.argmin(chosen[_CALIBRATED]))
         parts = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
@@ -59,7 +59,7 @@ def published_scale(n: int, epsilon: float) -> float:
     return float(sensitivity.published(MICr(B=4), n)) / epsilon
 
 
-def _choose(
+def wsums(
     values: Measured, settings: Sequence[Setting], scale: float
 ) -> Float[np.ndarray, " settings"]:
     """WSUM of every setting, with Laplace noise of a scale."""
@@ -94,7 +94,7 @@ def _published(
     """What WSUM finds for the published mechanisms, to be laid beside Table 2."""
     stars, settings = family.family().stars, search.candidates(n)
     places = [settings.index(setting) for setting in search.published(n)]
-    lap = _choose(values[places], search.published(n), published_scale(n, epsilon))
+    lap = wsums(values[places], search.published(n), published_scale(n, epsilon))
     released = tuning.geom_values(search, n, epsilon, store)
     errors = np.abs(released.astype(float) - stars[:, None])
     geom = np.array([objective.wsum(error, stars) for error in errors])

@@ -38,6 +38,7 @@ _LOOKS = {
     "MICr-Geom": _Look("#d55e00", "v", "MICr-Geom (not epsilon-DP)"),
     "ours": _Look("#0072b2", "o", "ours"),
     "ours, MIC*": _Look("#56b4e9", "D", "ours, estimate of MIC*"),
+    "variation, MIC*": _Look("#cc79a7", "h", "VariationLap, estimate of MIC*"),
     "ours, debiased": _Look("#56b4e9", "D", "ours, debiased"),
     WIDE: _Look("#009e73", "P", WIDE),
     f"{WIDE}, debiased": _Look("#80cfb9", "X", f"{WIDE}, debiased"),

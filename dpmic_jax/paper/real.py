@@ -141,8 +141,13 @@ def _released(mechanism, collection: Collection, points, draws: int, key: PRNGKe
 
 
 def _micr_geom(collection, epsilon, mice, draws, key) -> Releases:
+    yield "MICr-Geom", geom_releases(collection, PublishedMICrGeom(epsilon=epsilon), draws, key)
+
+
+def geom_releases(
+    collection: Collection, mechanism: PublishedMICrGeom, draws: int, key: PRNGKeyArray
+) -> Float[np.ndarray, "draws pairs"]:
     """Every draw has noise of its own on every master grid of every pair."""
-    mechanism = PublishedMICrGeom(epsilon=epsilon)
     cut = mechanism.settings(collection.n).cut(collection.columns, collection.bounds)
     best = np.zeros((draws, len(collection.pairs)), np.float32)
     keys = jax.random.split(key, draws)
@@ -153,13 +158,13 @@ def _micr_geom(collection, epsilon, mice, draws, key) -> Releases:
             def run(part: slice, grid=grid, table=table, number=number) -> int:
                 own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
                 own = jax.vmap(lambda key: jax.random.fold_in(key, part.start))(own)
-                found = _noisy_scores(grid, table[part], own, epsilon, collection.n)
+                found = _noisy_scores(grid, table[part], own, mechanism.epsilon, collection.n)
                 best[:, part] = np.maximum(best[:, part], found)
                 return part.stop - part.start
 
             for finished in scoring.in_threads(run, len(table)):
                 bar.update(finished)
-    yield "MICr-Geom", best.astype(float)
+    return best.astype(float)
 
 
 def _tables(grids: tuple[Grid, ...], counts: np.ndarray) -> Iterator[tuple[Grid, np.ndarray]]:

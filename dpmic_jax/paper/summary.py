@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dpmic_jax import tuned
 from dpmic_jax.mechanisms import MICrLap, PublishedMICrGeom, PublishedMICrLap
+from dpmic_jax.mechanisms.variation import parts_for
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.settings import MICe, MICr
 from dpmic_jax.paper import family, printed, real, scoring, synthetic
@@ -26,6 +27,8 @@ def setting_of(mechanism: str, n: int, epsilon: float) -> str:
     """The statistic of a mechanism in a few words."""
     if mechanism.startswith(real.WIDE):
         return f"B = {math.floor(2 * n**0.6)}, c = 5"
+    if mechanism.startswith("variation"):
+        return f"{parts_for(n)} parts"
     statistic = {
         "MICe-Lap": lambda: MICe(),
         "MICr-Lap": lambda: PublishedMICrLap(epsilon=epsilon).settings(n),

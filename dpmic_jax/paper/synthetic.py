@@ -10,7 +10,13 @@ from jaxtyping import Float, Float32, PRNGKeyArray
 from tqdm import tqdm
 
 from dpmic_jax import tuned
-from dpmic_jax.mechanisms import MICrLap, PublishedMICeLap, PublishedMICrGeom, PublishedMICrLap
+from dpmic_jax.mechanisms import (
+    MICrLap,
+    PublishedMICeLap,
+    PublishedMICrGeom,
+    PublishedMICrLap,
+    VariationLap,
+)
 from dpmic_jax.mechanisms.additive import Additive
 from dpmic_jax.mechanisms.population import posterior_median
 from dpmic_jax.mechanisms.release import Release
@@ -20,6 +26,7 @@ from dpmic_jax.mic.gains import gains_for
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.settings import MICe
 from dpmic_jax.paper import family, scoring
+from dpmic_jax.paper.calibration import variations
 from dpmic_jax.paper.geometric import noisy_grids
 from dpmic_jax.paper.store import Store
 
@@ -61,7 +68,8 @@ def released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, Va
     """What every mechanism released for every data set, from the store or computed into it.
 
     "ours, noiseless" is MICr at the setting of "ours"; "ours, MIC*" the estimate of MIC* from the
-    release, by a table in which the function at hand is left out.
+    release, and "variation, MIC*" from that of `VariationLap`, both by a table in which the
+    function at hand is left out.
     """
     return store.part(f"released-{n}-{epsilon}", lambda: _released(study, n, epsilon, store))
 
@@ -70,19 +78,22 @@ def _released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, V
     which, repeats = range(len(family.family())), range(study.sets(n))
     data = family.data_sets(family.family(), which, n, repeats, seed=study.seed)
     key = jax.random.fold_in(jax.random.key(study.seed), round(1000 * epsilon))
-    keys = jax.random.split(jax.random.fold_in(key, n), 4)
+    keys = jax.random.split(jax.random.fold_in(key, n), 5)
     published, ours = PublishedMICrLap(epsilon=epsilon), MICrLap(epsilon=epsilon)
     plans = [mechanism.settings(n).grids(n) for mechanism in (published, ours)]
     exact = [_shaped(values) for values in _micr(data, plans, f"n = {n}, epsilon = {epsilon}")]
     mice = store.part(f"mice-{n}", lambda: {"mice": _mice(data, study.mice(n))})["mice"]
     mice = np.resize(mice.T, exact[0].T.shape).T
-    noisy = _noisy(ours, n, exact[1], keys[0])
+    found = noisy(ours, n, exact[1], keys[0])
+    cut = VariationLap(epsilon=epsilon)
+    apart = noisy(cut, n, _shaped(variations(*data, cut.settings(n))), keys[4])
     return {
-        "MICe-Lap": np.asarray(_noisy(PublishedMICeLap(epsilon=epsilon), n, mice, keys[1]).value),
-        "MICr-Lap": np.asarray(_noisy(published, n, exact[0], keys[2]).value),
+        "MICe-Lap": np.asarray(noisy(PublishedMICeLap(epsilon=epsilon), n, mice, keys[1]).value),
+        "MICr-Lap": np.asarray(noisy(published, n, exact[0], keys[2]).value),
         "MICr-Geom": _shaped(_geom(data, PublishedMICrGeom(epsilon=epsilon), keys[3])),
-        "ours": np.asarray(noisy.value),
-        "ours, MIC*": left_out(noisy, tuned.family(n)),
+        "ours": np.asarray(found.value),
+        "ours, MIC*": left_out(found, tuned.family(n)),
+        "variation, MIC*": left_out(apart, tuned.variation_family(n)),
         "ours, noiseless": exact[1],
     }
 
@@ -103,11 +114,12 @@ def _shaped(values: Float[np.ndarray, " sets"]) -> Values:
     return values.reshape(len(family.family()), -1).astype(float)
 
 
-def _noisy(mechanism: Additive, n: int, values: Values, key: PRNGKeyArray) -> Release:
+def noisy(mechanism: Additive | VariationLap, n: int, values: Values, key: PRNGKeyArray) -> Release:
+    """Exact values as a mechanism would release them."""
     law = mechanism.law(n)
     points = jnp.asarray(np.floor(values * law.lattice.top).astype(np.int32))
-    noisy = law.lattice.values(law.release(points, key=key))
-    return Release(noisy, mechanism.event(n), False, law.scale, law.lattice)
+    value = law.lattice.values(law.release(points, key=key))
+    return Release(value, mechanism.event(n), False, law.scale, law.lattice)
 
 
 def _mice(data: Data, sets: int) -> Values:

@@ -167,7 +167,7 @@ def _parts(title: str, n: int, sets: int) -> Iterator[tuple[str, range]]:
 
 def _micr(search, n, which, sets, settings):
     x, y = family.data_sets(family.family(), which, n, range(sets), seed=search.seed)
-    return _scored(x, y, settings, f"n = {n}", None).reshape(len(settings), len(which), sets)
+    return scored(x, y, settings, f"n = {n}", None).reshape(len(settings), len(which), sets)
 
 
 def _geom(search, n, epsilon, which, settings):
@@ -185,17 +185,18 @@ def _geom(search, n, epsilon, which, settings):
             level = np.float32(epsilon), np.int32(n)
             return noisy_grids(counts, lanes, np.int32(stride), own, *level)
 
-        found.append(_scored(x, y, [setting], f"MICr-Geom, n = {n}, B = {setting.B}", noise)[0])
+        found.append(scored(x, y, [setting], f"MICr-Geom, n = {n}, B = {setting.B}", noise)[0])
     return np.stack(found).reshape(len(settings), len(which), sets)
 
 
-def _scored(
+def scored(
     x: Float32[np.ndarray, "sets n"],
     y: Float32[np.ndarray, "sets n"],
     settings: Sequence[Setting],
     title: str,
     noise: Callable | None,
 ) -> Float32[np.ndarray, "settings sets"]:
+    """MICr of every data set under every setting."""
     grids = sorted({grid for setting in settings for grid in setting.grids})
     total = 2 * len(grids) * len(x)
     with tqdm(total=total, desc=title, unit="grid", unit_scale=True, disable=None, delay=2) as bar:

@@ -183,3 +183,22 @@ def test_draws_depend_on_the_key_alone(key):
     np.testing.assert_array_equal(once, again)
     other = np.stack(draw(mixture, 500, key=jax.random.fold_in(key, 1)))
     assert not np.isclose(once, other, rtol=0, atol=1e-6).all(axis=0).any()
+
+
+def test_the_noise_of_a_record_does_not_follow_from_the_centres_that_were_drawn(key):
+    """With one key for both draws the same words would choose centres and noise.
+
+    They need not meet in the same record: n words for centres are the first n of 2 n words for
+    noise, or every second, or the first or second half.
+    """
+    n = 5000
+    along = np.linspace(0.1, 0.9, 100)
+    mixture = Mixture(np.stack([along, along], axis=1), 0.0005)
+    x, y = (np.asarray(column, float) for column in draw(mixture, n, key=key))
+    # Centres are 16 deviations apart, so each record tells its centre and its noise.
+    centre = np.rint((x - 0.1) / 0.8 * 99)
+    noise = np.stack([x, y], axis=1) - along[centre.astype(int), None]
+    alignments = [noise[:, 0], noise[:, 1], noise.ravel()[:n], noise.ravel()[n:]]
+    alignments += [noise.T.ravel()[0::2], noise.T.ravel()[1::2]]
+    for one in alignments:
+        assert abs(stats.spearmanr(centre, one).statistic) < 5 / np.sqrt(n)

@@ -13,7 +13,7 @@ from dpmic_jax.paper.functions import FUNCTIONS
 from dpmic_jax.paper.mixtures import Mixture, generating_points
 from dpmic_jax.paper.real import WIDE, Errors
 
-BOXED = ("MICe-Lap", "MICr-Lap", "MICr-Geom", "ours", "ours, MIC*")
+BOXED = ("MICe-Lap", "MICr-Lap", "MICr-Geom", "ours", "ours, MIC*", "variation, MIC*")
 MEASURED = ("MICe-Lap", "MICr-Lap", "MICr-Geom", "ours", "ours, debiased", WIDE)
 STARS = np.linspace(0.05, 0.95, 30)
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
