@@ -222,6 +222,8 @@ def test_mistakes_are_answered():
         largest_epsilon(0.05, alpha=0.05, n=10)
     with pytest.raises(ValueError, match="events only"):
         max_information_after([event(PureDP(0.1)), DescriptionLength(2)], beta=0.01)
+    with pytest.raises(ValueError, match="events only"):
+        max_information_after([DescriptionLength(1)], beta=0.01)
     with pytest.raises(ValueError, match="bits >= 0"):
         MaxInformation(-1.0, 0.1, Laws.ANY)
     with pytest.raises(TypeError, match=r"Laws\.ANY"):

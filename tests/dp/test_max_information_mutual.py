@@ -143,6 +143,10 @@ def test_outputs_of_few_values_and_the_worst_of_them(rng, values, beta):
         assert max(less) > beta
 
 
+def test_the_printed_description_length():
+    assert description_length(8, 0.25).bits == pytest.approx(5, rel=1e-9)
+
+
 def test_bonferroni_needs_no_beta_and_is_attained():
     """m disjoint events of chance alpha / m each, and the output says which one came."""
     for values in (1, 3, 50):

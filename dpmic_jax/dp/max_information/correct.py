@@ -38,7 +38,7 @@ def corrected_level(alpha: float, spent: Guarantee | DescriptionLength, *, n: in
     Records have to be independent (or the people who own them: then n counts people, and the
     number of records will do). The p-value of each fixed test has to be valid: P[p <= u] <= u
     under its null hypothesis. Then P[rejected and null hypothesis true] <= alpha for one chosen
-    test; for k chosen tests correct for k as usual, inside that level.
+    test. For several, control the family-wise error or the false discovery rate at that level.
 
     Args:
       alpha: above 0 and below 1.
@@ -53,7 +53,7 @@ def max_information_after(
 ) -> MaxInformation:
     """As `max_information`, for events (composed as differential privacy) without choices."""
     events, choices = _split(steps)
-    if choices > 1:
+    if choices > 1 or not events:
         raise ValueError(
             "expected events only; a choice among m values after or before them has a level, "
             "`corrected_level_after`, or a place in `compose`"
