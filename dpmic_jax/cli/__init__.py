@@ -7,6 +7,7 @@ import click
 
 from dpmic_jax.cli.bounds import bounds
 from dpmic_jax.cli.demo import demo
+from dpmic_jax.cli.inference import test, units
 from dpmic_jax.cli.ledger import ledger
 from dpmic_jax.cli.pairwise import pairwise
 from dpmic_jax.cli.paper import paper
@@ -23,7 +24,7 @@ def main() -> None:
     _keep_compiled_programs()
 
 
-for command in (screen, plan, bounds, ledger, demo, pairwise, paper):
+for command in (screen, plan, test, units, bounds, ledger, demo, pairwise, paper):
     main.add_command(command)
 
 

@@ -15,6 +15,13 @@ RECORDS = click.option(
     show_default=True,
     help="How many records one person may own.",
 )
+BETA = click.option(
+    "--beta",
+    type=float,
+    default=0.025,
+    show_default=True,
+    help="The chance that max-information leaves aside: half of a later test's alpha.",
+)
 PATH = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 
 
@@ -46,10 +53,16 @@ def init(
 
 @ledger.command()
 @PATH
-def show(path: Path) -> None:
-    """Show what was spent of the budget, and on what."""
+@BETA
+def show(path: Path, beta: float) -> None:
+    """Show what was spent of the budget, and on what, in all units."""
     with answered():
+        from dpmic_jax import LedgerFile
+
         click.echo(_shown(path))
+        content = LedgerFile.open(path).ledger
+        if content.events:
+            click.echo(content.units(delta=content.budget.delta, beta=beta))
 
 
 @ledger.command("set-budget")

@@ -4,11 +4,16 @@ from typing import Any
 
 import click
 
+DEMO = "demo"
 SEED = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
     help="Repeat a run. Whoever guesses the seed takes the noise off: not for release.",
 )
+
+CELLS = click.option("--cells", "-B", type=float, help="Cells a grid; else a tuned number.")
+FINENESS = click.option("--fineness", "-c", type=float, default=5, show_default=True)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 def the_key(seed: int | None) -> Any:
@@ -44,3 +49,18 @@ def the_ask(text: str) -> Any:
     raise ValueError(
         f"expected --ask as all, top:20, above:0.3:10, against:age or between:a,b/c,d, got {text!r}"
     )
+
+
+def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
+    """A table and what is public about it; "demo" is the one that comes with the package."""
+    if table == DEMO:
+        from dpmic_jax.demo import demo
+
+        data = demo()
+        return data.columns, bounds or data.bounds
+    if bounds is None:
+        raise ValueError(
+            "expected --bounds: a file with the public bounds of the columns; "
+            f"`dpmic bounds template {table}` writes one to fill in"
+        )
+    return table, bounds

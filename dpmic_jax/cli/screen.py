@@ -9,9 +9,7 @@ import click
 
 from dpmic_jax.cli.exits import answered
 from dpmic_jax.cli.ledger import RECORDS
-from dpmic_jax.cli.options import SEED, the_ask, the_key
-
-DEMO = "demo"
+from dpmic_jax.cli.options import CELLS, FINENESS, JSON, SEED, the_ask, the_key, the_table
 
 
 def _shared(command: Any) -> Any:
@@ -27,8 +25,8 @@ def _shared(command: Any) -> Any:
         ),
         click.option("--bounds", type=click.Path(), help="The bounds file."),
         RECORDS,
-        click.option("--cells", "-B", type=float, help="Cells a grid; else a tuned number."),
-        click.option("--fineness", "-c", type=float, default=5, show_default=True),
+        CELLS,
+        FINENESS,
         click.option(
             "--memory", type=click.IntRange(1), default=1024, show_default=True, help="MB."
         ),
@@ -46,7 +44,7 @@ def _shared(command: Any) -> Any:
             show_default=True,
             help="Pairs stored together.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object."),
+        JSON,
     )
     for option in reversed(options):
         command = option(command)
@@ -86,7 +84,7 @@ def screen(
         from dpmic_jax.screening import preview
         from dpmic_jax.screening import screen as run
 
-        data, public = _table(table, bounds)
+        data, public = the_table(table, bounds)
         settings = _settings(**asked)
         if heatmap is not None:
             _check_picture(heatmap, out)
@@ -133,20 +131,6 @@ def plan(
         settings = _settings(**asked)
         found = preview(columns=names, n=records, **settings)
         click.echo(json.dumps(dict(found.lines())) if as_json else str(found))
-
-
-def _table(table: str, bounds: str | None) -> tuple[Any, Any]:
-    if table == DEMO:
-        from dpmic_jax.demo import demo
-
-        data = demo()
-        return data.columns, bounds or data.bounds
-    if bounds is None:
-        raise ValueError(
-            "expected --bounds: a file with the public bounds of the columns; "
-            f"`dpmic bounds template {table}` writes one to fill in"
-        )
-    return table, bounds
 
 
 def _settings(

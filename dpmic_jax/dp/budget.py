@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from dpmic_jax.dp.composition import numerical, totals
 from dpmic_jax.dp.events import Event, ReplaceOne, concentrated
+from dpmic_jax.dp.units import RECORD_BITS, Units, units
 from dpmic_jax.dp.written import at_least, at_most, chance, positive, written
 from dpmic_jax.dp.zcdp import epsilon_for, rho_for
 
@@ -134,6 +135,10 @@ class Ledger:
         rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
         plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
         return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
+
+    def units(self, *, delta: float, beta: float, record_bits: int = RECORD_BITS) -> Units:
+        """What was spent, in all units: see `dp.units.units`, which has the arguments."""
+        return units(self.events, delta=delta, beta=beta, record_bits=record_bits)
 
     def spend(self, event: Event) -> "Ledger":
         """Enter `event` in a new ledger, or refuse it."""

@@ -12,6 +12,8 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dpmic_jax.dp.events import Event
+from dpmic_jax.dp.units import Units, units
 from dpmic_jax.results import export, show
 from dpmic_jax.results.plots import Plots
 from dpmic_jax.results.statement import Statement
@@ -119,6 +121,15 @@ class ScreenResult:
     def plot(self) -> Plots:
         """Figures: `.plot.heatmap()`, `.plot.clustermap()`, `.plot.network(threshold)`."""
         return Plots(self)
+
+    def units(self, *, delta: float, beta: float) -> Units:
+        """What the screen cost in all units, and in nats about one person (`dp.units.units`).
+
+        Args:
+          delta: at which to state (epsilon, delta)-DP.
+          beta: at which to state max-information; half of a later test's alpha is a good choice.
+        """
+        return units([Event.from_json(self.statement.event)], delta=delta, beta=beta)
 
     def top(self, k: int) -> "ScreenResult":
         """The k strongest released pairs.

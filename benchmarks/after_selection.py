@@ -1,0 +1,148 @@
+"""False discoveries, and power, of tests on the pair that a private screen selected.
+
+`python -m benchmarks.after_selection` writes results/after_selection.json and the tables of
+docs/after_selection.md. Every run is a call of `screen` for the best of 50 pairs, one column with
+50 others, and a test of the selected pair on the same records: MICe against its null law.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binomtest
+from tqdm import tqdm
+
+import dpmic_jax as dm
+from dpmic_jax.inference import ByCandidates, ByPrivacy, NullTable
+from dpmic_jax.screening import bulk
+
+RESULTS = Path(__file__).parent / "results" / "after_selection.json"
+PAIRS, ALPHA, DRAWS = 50, 0.05, 99_999
+BOUNDS = [(0.0, 1.0)] * (PAIRS + 1)
+ASK = dm.TopK(1, share=0.9, among=dm.Against("x0"))
+TEST = NullTable(statistic=dm.MICe(B=60, c=5, sizes=dm.ladder(1.5)), draws=DRAWS)
+TOGETHER = 100  # runs whose selected pairs are tested at once
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One table of the study.
+
+    Attributes:
+      n, epsilon: of each screen.
+      runs: how many.
+      planted: noise of the one dependent pair, a cosine; None if all pairs are independent.
+    """
+
+    n: int
+    epsilon: float
+    runs: int
+    planted: float | None = None
+
+
+SETTINGS = (
+    Setting(1000, 0.05, 10_000),
+    Setting(1000, 10.0, 1000),
+    Setting(10_000, 0.03, 500, planted=0.02),
+    Setting(100_000, 0.006, 200, planted=0.02),
+)
+
+
+def tables(setting: Setting) -> Iterator[np.ndarray]:
+    """Columns of independent uniform numbers, the first two a noisy cosine if one is planted."""
+    for run in range(setting.runs):
+        rng = np.random.default_rng((setting.n, run))
+        table = rng.random((setting.n, PAIRS + 1))
+        if setting.planted is not None:
+            curve = (1 + np.cos(3 * np.pi * table[:, 0])) / 2
+            table[:, 1] = np.clip(curve + setting.planted * rng.normal(size=setting.n), 0, 1)
+        yield table
+
+
+def selected(table: np.ndarray, epsilon: float, seed: int) -> tuple[int, dm.ScreenResult]:
+    """Which column a screen pairs with the first."""
+    result = dm.screen(table, bounds=BOUNDS, epsilon=epsilon, ask=ASK, key=dm.seeded_key(seed))
+    return int(result.pairs[0, 1]), result
+
+
+def strongest(table: np.ndarray, epsilon: float) -> int:
+    """Which column has the largest MICr with the first: a selection that is not private."""
+    found = dm.pairwise(
+        table[:, :1],
+        bounds=BOUNDS[:1],
+        Y=table[:, 1:],
+        y_bounds=BOUNDS[1:],
+        statistic=bulk(len(table), epsilon),
+    )
+    return 1 + int(found.matrix[0].argmax())
+
+
+def p_values(pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    columns = [column for pair in pairs for column in pair]
+    positions = np.arange(len(columns)).reshape(-1, 2)
+    return TEST.p_values(columns, positions, (), key=dm.seeded_key(2**31))
+
+
+def study(setting: Setting) -> dict:
+    """Rates of rejection of the selected pair, by how it was selected and at which level."""
+    private, exact, hits, result = [], [], 0, None
+    waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    started = time.perf_counter()
+
+    def test() -> None:
+        private.extend(p_values([(x, y) for x, y, _ in waiting]))
+        exact.extend(p_values([(x, y) for x, _, y in waiting]))
+        waiting.clear()
+
+    for seed, table in enumerate(tqdm(tables(setting), total=setting.runs, desc=str(setting))):
+        chosen, result = selected(table, setting.epsilon, seed)
+        hits += chosen == 1
+        best = strongest(table, setting.epsilon)
+        waiting.append(tuple(np.array(table[:, i]) for i in (0, chosen, best)))
+        if len(waiting) == TOGETHER:
+            test()
+    if waiting:
+        test()
+    assert result is not None
+    event = dm.Event.from_json(result.statement.event)
+    kept = {"selected": 1, "candidates": PAIRS}
+    level = ByPrivacy().correction([event], ALPHA, **kept)
+    found = {"private": np.array(private), "exact": np.array(exact)}
+    return {
+        **asdict(setting),
+        "seconds": round(time.perf_counter() - started, 1),
+        "level": level.level,
+        "reason": level.reason,
+        "private, corrected": rate(found["private"] <= level.level),
+        "private, by candidates": rate(
+            PAIRS * found["private"] <= ByCandidates().correction([event], ALPHA, **kept).level
+        ),
+        "private, uncorrected": rate(found["private"] <= ALPHA),
+        "not private, uncorrected": rate(found["exact"] <= ALPHA),
+        "planted pair selected": rate(np.arange(setting.runs) < hits),
+    }
+
+
+def rate(rejected: np.ndarray) -> list[float]:
+    """A share and its 95 % interval (Clopper and Pearson)."""
+    found = binomtest(int(rejected.sum()), len(rejected))
+    interval = found.proportion_ci()
+    return [round(float(x), 5) for x in (found.statistic, interval.low, interval.high)]
+
+
+def main() -> None:
+    rows = [study(setting) for setting in SETTINGS]
+    content = {
+        "command": "python -m benchmarks.after_selection",
+        "alpha": ALPHA,
+        "test": "MICe, B = 60, c = 5, ladder 1.5, null law of 99 999 draws",
+        "rows": rows,
+    }
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

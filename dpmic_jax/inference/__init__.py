@@ -1,0 +1,36 @@
+"""Tests of independence on the pairs that a screen selected. Nothing here is private."""
+
+from dpmic_jax.inference.control import FalseDiscovery, FamilyWise
+from dpmic_jax.inference.corrections import ByCandidates, ByPrivacy, Correction
+from dpmic_jax.inference.independence import (
+    EachPair,
+    IndependenceTest,
+    PairTest,
+    require_level,
+)
+from dpmic_jax.inference.null_table import NullTable
+from dpmic_jax.inference.nulls import NullLaw, null_law
+from dpmic_jax.inference.permutation import Permutation, permutation_p_values
+from dpmic_jax.inference.post_selection import NOT_PRIVATE, PostSelection, post_selection
+from dpmic_jax.inference.ranks import draws_needed
+
+__all__ = [
+    "NOT_PRIVATE",
+    "ByCandidates",
+    "ByPrivacy",
+    "Correction",
+    "EachPair",
+    "FalseDiscovery",
+    "FamilyWise",
+    "IndependenceTest",
+    "NullLaw",
+    "NullTable",
+    "PairTest",
+    "Permutation",
+    "PostSelection",
+    "draws_needed",
+    "null_law",
+    "permutation_p_values",
+    "post_selection",
+    "require_level",
+]
