@@ -159,12 +159,7 @@ def by_range(
     sizes = tuple(sizes)
     fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
     for index, (values, limits) in enumerate(zip(columns, bounds, strict=True)):
-        missing = isinstance(limits, WithMissing)
-        fractions, _ = _missing_edges(sizes) if missing else _width_edges(sizes)
-        low, high = map(Fraction, limits)
-        cut, reached = _width_cuts(fractions, low, high, values.dtype)
-        if missing:
-            cut, reached = np.append(_lowest(values.dtype), cut), reached + 1
+        cut, reached = _width_cuts(sizes, type(limits), *limits, values.dtype)
         fine[index] = np.minimum(np.searchsorted(cut, values, side="right"), reached)
         cuts.append(cut)
     return Partitions(fine, _range_edges(bounds, sizes), tuple(cuts))
@@ -212,10 +207,18 @@ def _lowest(dtype: np.dtype) -> Cuts:
 
 @lru_cache(maxsize=1024)
 def _width_cuts(
-    fractions: tuple[Fraction, ...], low: Fraction, high: Fraction, dtype: np.dtype
+    sizes: tuple[int, ...], kind: type, low: float, high: float, dtype: np.dtype
 ) -> tuple[Cuts, int]:
-    """The cuts in a column's dtype, and how many of them its largest value reaches."""
-    exact = [low + (high - low) * fraction for fraction in fractions]
+    """The cuts in a column's dtype, and how many of them its largest value reaches.
+
+    Looked up by sizes and bounds: hashing all fractions would take longer than a small screen.
+    """
+    if kind is WithMissing:
+        cut, reached = _width_cuts(tuple(q - 1 for q in sizes), tuple, low, high, dtype)
+        return np.append(_lowest(dtype), cut), reached + 1
+    fractions, _ = _width_edges(sizes)
+    first, width = Fraction(low), Fraction(high) - Fraction(low)
+    exact = [first + width * fraction for fraction in fractions]
     if dtype.kind in "iu":
         # An integer is at or above a cut iff it is at or above the cut rounded up.
         limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
