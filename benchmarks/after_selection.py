@@ -6,6 +6,7 @@ docs/after_selection.md. Every run is a call of `screen` for the best of 50 pair
 """
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -20,7 +21,8 @@ from dpmic_jax.inference import ByCandidates, ByPrivacy, NullTable
 from dpmic_jax.screening import bulk
 
 RESULTS = Path(__file__).parent / "results" / "after_selection.json"
-PAIRS, ALPHA, DRAWS = 50, 0.05, 99_999
+PAGE = Path(__file__).parents[1] / "docs" / "after_selection.md"
+PAIRS, ALPHA, DRAWS = 50, 0.05, 9999
 BOUNDS = [(0.0, 1.0)] * (PAIRS + 1)
 ASK = dm.TopK(1, share=0.9, among=dm.Against("x0"))
 TEST = NullTable(statistic=dm.MICe(B=60, c=5, sizes=dm.ladder(1.5)), draws=DRAWS)
@@ -44,10 +46,10 @@ class Setting:
 
 
 SETTINGS = (
-    Setting(1000, 0.05, 10_000),
-    Setting(1000, 10.0, 1000),
-    Setting(10_000, 0.03, 500, planted=0.02),
-    Setting(100_000, 0.006, 200, planted=0.02),
+    Setting(250, 0.1, 10_000),
+    Setting(250, 10.0, 2000),
+    Setting(10_000, 0.03, 400, planted=0.02),
+    Setting(100_000, 0.006, 100, planted=0.02),
 )
 
 
@@ -133,15 +135,52 @@ def rate(rejected: np.ndarray) -> list[float]:
     return [round(float(x), 5) for x in (found.statistic, interval.low, interval.high)]
 
 
-def main() -> None:
-    rows = [study(setting) for setting in SETTINGS]
-    content = {
-        "command": "python -m benchmarks.after_selection",
-        "alpha": ALPHA,
-        "test": "MICe, B = 60, c = 5, ladder 1.5, null law of 99 999 draws",
-        "rows": rows,
+def shown(rows: list[dict]) -> str:
+    """Tables of false discoveries and of power."""
+    kinds = {
+        "not private, uncorrected": "chosen by exact values, p <= 0.05",
+        "private, uncorrected": "chosen privately, p <= 0.05",
+        "private, corrected": "chosen privately, corrected by privacy",
+        "private, by candidates": "chosen privately, corrected by candidates",
     }
-    RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    lines = []
+    for title, wanted in (("False discoveries", False), ("Power", True)):
+        some = [row for row in rows if (row["planted"] is not None) == wanted]
+        head = [f"n = {row['n']}, epsilon = {row['epsilon']:g}" for row in some]
+        lines += [f"| {' | '.join([title, *head])} |", "|---" * (1 + len(some)) + "|"]
+        cells = {"runs": [str(row["runs"]) for row in some]}
+        if wanted:
+            cells["dependent pair selected"] = [
+                _percent(row["planted pair selected"]) for row in some
+            ]
+        cells["level left by privacy"] = [f"{row['level']:.2g}" for row in some]
+        cells |= {text: [_percent(row[kind]) for row in some] for kind, text in kinds.items()}
+        lines += [f"| {' | '.join([name, *values])} |" for name, values in cells.items()]
+        lines.append("")
+    return "\n".join(lines).strip()
+
+
+def _percent(found: list[float]) -> str:
+    share, low, high = found
+    return f"{100 * share:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
+
+
+def main() -> None:
+    rows = []
+    for setting in SETTINGS:
+        rows.append(study(setting))
+        content = {
+            "command": "python -m benchmarks.after_selection",
+            "alpha": ALPHA,
+            "test": f"MICe, B = 60, c = 5, ladder 1.5, null law of {DRAWS} draws",
+            "rows": rows,
+        }
+        RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+    marks = r"(<!-- study: [^\n]*-->\n).*(<!-- end of study -->)"
+    page = re.sub(
+        marks, lambda found: f"{found[1]}{shown(rows)}\n{found[2]}", PAGE.read_text(), flags=re.S
+    )
+    PAGE.write_text(page)
 
 
 if __name__ == "__main__":

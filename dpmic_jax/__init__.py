@@ -28,9 +28,25 @@ from dpmic_jax.pairwise import (
 
 if TYPE_CHECKING:
     from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
-    from dpmic_jax.dp.events import Event, ReplaceOne
+    from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+    from dpmic_jax.dp.information import capacity, worst_capacity
     from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
     from dpmic_jax.dp.ledger import LedgerFile
+    from dpmic_jax.dp.max_information import corrected_level, largest_epsilon
+    from dpmic_jax.dp.units import Units, units
+    from dpmic_jax.inference import (
+        ByCandidates,
+        ByPrivacy,
+        EachPair,
+        FalseDiscovery,
+        FamilyWise,
+        NullTable,
+        Permutation,
+        PostSelection,
+        null_law,
+        permutation_p_values,
+        post_selection,
+    )
     from dpmic_jax.mechanisms import (
         EqualCells,
         HistogramRelease,
@@ -45,6 +61,7 @@ if TYPE_CHECKING:
         PublishedMICrLap,
         QuantileBounds,
         Release,
+        VariationLap,
         debias,
         fitted_prior,
         mic_star_estimate,
@@ -77,16 +94,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ZCDP",
     "Above",
     "Against",
     "AllPairs",
+    "ApproximateDP",
     "Between",
     "Budget",
     "BudgetExceeded",
+    "ByCandidates",
+    "ByPrivacy",
     "Categories",
     "Characteristic",
+    "EachPair",
     "EqualCells",
     "Event",
+    "FalseDiscovery",
+    "FamilyWise",
     "FixedValue",
     "HistogramRelease",
     "Ledger",
@@ -97,16 +121,20 @@ __all__ = [
     "MICrGauss",
     "MICrHistogram",
     "MICrLap",
+    "NullTable",
     "Number",
     "OctaveCells",
     "OwnBin",
     "PairCharacteristic",
     "Pairwise",
+    "Permutation",
+    "PostSelection",
     "Preview",
     "PrivateBounds",
     "PublishedMICeLap",
     "PublishedMICrGeom",
     "PublishedMICrLap",
+    "PureDP",
     "QuantileBounds",
     "Release",
     "ReplaceOne",
@@ -114,10 +142,14 @@ __all__ = [
     "Schema",
     "ScreenResult",
     "TopK",
+    "Units",
+    "VariationLap",
     "all_sizes",
+    "capacity",
     "characteristic",
     "characteristics",
     "cheap_defaults",
+    "corrected_level",
     "create_ledger",
     "debias",
     "defaults",
@@ -129,6 +161,7 @@ __all__ = [
     "grouped",
     "is_secret",
     "ladder",
+    "largest_epsilon",
     "learn_bounds",
     "mas",
     "mcn",
@@ -136,7 +169,10 @@ __all__ = [
     "mic_star_estimate",
     "mice",
     "micr",
+    "null_law",
     "pairwise",
+    "permutation_p_values",
+    "post_selection",
     "power",
     "preview",
     "private_bounds",
@@ -148,6 +184,8 @@ __all__ = [
     "seeded_key",
     "tic",
     "tic_normalised",
+    "units",
+    "worst_capacity",
 ]
 
 
@@ -158,11 +196,15 @@ _PRIVATE = (
     "dp.events",
     "dp.keys",
     "dp.ledger",
+    "dp.units",
     "schema",
     "tuned",
     "mechanisms",
     "results",
     "screening",
+    "inference",
+    "dp.max_information",
+    "dp.information",
 )
 
 
