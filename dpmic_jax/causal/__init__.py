@@ -1,0 +1,1 @@
+"""Which dependences are direct: independence tests and the PC family on top of them."""
