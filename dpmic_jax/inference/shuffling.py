@@ -3,7 +3,7 @@
 Codes are made once a column. A record's codes depend on its own value and on the set of all
 values, not on where it stands, so shuffling codes is shuffling records. A lane is one pair in
 one draw; lanes are numbered draw by draw, and a tile is a fixed number of them, so that one
-compiled program serves every number of pairs and draws.
+compiled program serves every number of columns, pairs and draws.
 
 Everything is integer (`exact_gains`): a lane has the same value in any tile, on any device.
 """
@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -132,7 +133,8 @@ class _Tiles:
         mesh = Mesh(np.array(devices), ("pairs",))
         everywhere = NamedSharding(mesh, PartitionSpec())
         self._table = jax.device_put((codes, exact_gains(cut.n)), everywhere)
-        self._program = _compiled(Layout(buckets(cut.grids, PLANNED_LANES), lanes), mesh)
+        layout = Layout(buckets(cut.grids, PLANNED_LANES), lanes)
+        self._programs = _compiled(layout, mesh)
         self._width = tile * len(devices)
         alone = len(devices) == 1 and platform == "cpu"
         self._workers = (os.cpu_count() or 1) if alone else 2
@@ -140,7 +142,7 @@ class _Tiles:
 
     def __iter__(self) -> Iterator[Int[np.ndarray, "entries 2 lanes"]]:
         starts = range(0, len(self._pairs) * len(self._draws), self._width)
-        # Alone, so that the program is compiled once, not by every thread for itself.
+        # Alone, so that the programs are compiled once, not by every thread for itself.
         yield self._run(starts[0])
         pool, waiting = ThreadPoolExecutor(self._workers), []
         try:
@@ -162,45 +164,64 @@ class _Tiles:
         orders = shuffles(self._key, self._draws.start + draw, self._n)
         first, second = self._pairs[pair].astype(np.int32).T
         columns, gains = self._table
-        return np.asarray(self._program(columns, first, second, orders, gains))[..., :wanted]
+        sides = self._programs.lay_out(columns, first, second, orders)
+        empty = columns.empty if isinstance(columns, RefinedCodes) else ()
+        return np.asarray(self._programs.score(sides, empty, gains))[..., :wanted]
+
+
+class _Programs(NamedTuple):
+    """Two programs, so that the one that takes long to compile knows no number of columns."""
+
+    lay_out: jax.stages.Wrapped
+    score: jax.stages.Wrapped
 
 
 @lru_cache(maxsize=64)
-def _compiled(layout: Layout, mesh: Mesh) -> jax.stages.Wrapped:
-    """The program of a tile: its lanes are split over the devices."""
+def _compiled(layout: Layout, mesh: Mesh) -> _Programs:
+    """The programs of a tile: its lanes are split over the devices."""
     everywhere, split = PartitionSpec(), PartitionSpec("pairs")
-    specs = (everywhere, split, split, split, everywhere)
-    program = partial(_score_shuffled, layout=layout)
-    return sweep.split_over(mesh, program, specs, PartitionSpec(None, None, "pairs"))
+    sides, found = PartitionSpec(None, "pairs"), PartitionSpec(None, None, "pairs")
+    score = partial(_score_sides, layout=layout)
+    return _Programs(
+        sweep.split_over(mesh, _side_by_side, (everywhere, split, split, split), sides),
+        sweep.split_over(mesh, score, (sides, everywhere, everywhere), found),
+    )
 
 
-def _score_shuffled(
+# Codes, and edges if there are any, of the first column of every lane and then of the second.
+_Sides = tuple[Integer[Array, "sizes both _"], ...]
+
+
+def _side_by_side(
     columns: Codes,
     first: Integer[Array, " lanes"],
     second: Integer[Array, " lanes"],
     orders: Integer[Array, "lanes n"],
-    gains: Gains,
-    *,
-    layout: Layout,
-) -> Information:
-    """The tile program on a table that has both columns of every lane, the second shuffled."""
-    lane = jnp.arange(len(first), dtype=jnp.int32)
+) -> _Sides:
+    """Take the two columns of every lane, and shuffle the second."""
     both = jnp.concatenate([first, second])
 
-    def shuffle(codes):  # "... columns m": the records, and those that only pad
-        n, m = orders.shape[1], codes.shape[-1]
-        rest = jnp.broadcast_to(jnp.arange(n, m, dtype=jnp.int32)[None], (len(lane), m - n))
-        order = jnp.concatenate([orders, rest], axis=1)
-        order = order.reshape((1,) * (codes.ndim - 2) + order.shape)
-        moved = jnp.take_along_axis(codes[..., second, :], order, axis=-1, mode="promise_in_bounds")
-        return jnp.concatenate([codes[..., first, :], moved], axis=-2)
+    def shuffled(codes):  # "sizes columns m": the records, and those that only pad
+        lanes, n, m = *orders.shape, codes.shape[2]
+        rest = jnp.broadcast_to(jnp.arange(n, m, dtype=jnp.int32)[None], (lanes, m - n))
+        order = jnp.concatenate([orders, rest], axis=1)[None]
+        moved = jnp.take_along_axis(codes[:, second], order, axis=2, mode="promise_in_bounds")
+        return jnp.concatenate([codes[:, first], moved], axis=1)
 
     if isinstance(columns, DirectCodes):
-        table = DirectCodes(shuffle(columns.masters), shuffle(columns.rows))
-    else:
-        table = RefinedCodes(
-            FineCodes(shuffle(columns.codes.masters), shuffle(columns.codes.rows)),
-            FineEdges(columns.edges.masters[:, both], columns.edges.rows[:, both]),
-            columns.empty,
-        )
+        return shuffled(columns.masters), shuffled(columns.rows)
+    fine, edges = columns.codes, columns.edges
+    codes = shuffled(fine.masters[None]), shuffled(fine.rows[None])
+    return *codes, edges.masters[:, both], edges.rows[:, both]
+
+
+def _score_sides(sides: _Sides, empty: Any, gains: Gains, *, layout: Layout) -> Information:
+    """The tile program on the columns of all lanes; `empty` is that of `RefinedCodes`, if any."""
+    masters, rows, *edges = sides
+    lane = jnp.arange(rows.shape[1] // 2, dtype=jnp.int32)
+    table = (
+        RefinedCodes(FineCodes(masters[0], rows[0]), FineEdges(*edges), empty)
+        if edges
+        else DirectCodes(masters, rows)
+    )
     return score(table, lane, lane + np.int32(len(lane)), gains, layout=layout)

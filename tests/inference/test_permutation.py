@@ -100,12 +100,14 @@ def test_shuffling_both_columns_alike_is_seen(monkeypatch, rng, key):
     dependent = [x, x**2]
     assert p_values(dependent, [(0, 1)], SMALL["MICe"], key, draws=99) == 0.01
 
-    def alike(columns, first, second, orders, gains, *, layout):
+    right = shuffling._side_by_side
+
+    def alike(columns, first, second, orders):
         order = jax.numpy.pad(orders, ((0, 0), (0, -orders.shape[1] % 8)), constant_values=50)
         moved = jax.tree.map(lambda codes: codes[..., order[0]], columns)
-        return shuffling.score(moved, first, second, gains, layout=layout)
+        return right(moved, first, second, orders * 0 + np.arange(50, dtype=np.int32)[None])
 
-    monkeypatch.setattr(shuffling, "_score_shuffled", alike)
+    monkeypatch.setattr(shuffling, "_side_by_side", alike)
     shuffling._compiled.cache_clear()
     assert p_values(dependent, [(0, 1)], SMALL["MICe"], key, draws=99) == 1
     shuffling._compiled.cache_clear()

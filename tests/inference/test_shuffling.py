@@ -76,6 +76,8 @@ def test_both_ways_of_counting_agree(columns, key, name, monkeypatch):
         direct = run(cut, range(0, 9), key)
         patch.setattr(shuffling, "cheaper_codes", tile.refined_codes)
         np.testing.assert_array_equal(run(cut, range(0, 9), key), direct)
+        other = run(cut, range(0, 9), key, tile=3, devices=jax.devices()[:2])
+        np.testing.assert_array_equal(other, direct)
 
 
 def test_same_bits_for_any_tile_device_and_part_of_the_draws(columns, key):
