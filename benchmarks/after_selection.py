@@ -6,7 +6,6 @@ docs/after_selection.md. Every run is a call of `screen` for the best of 50 pair
 """
 
 import json
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,11 +16,12 @@ from scipy.stats import binomtest
 from tqdm import tqdm
 
 import dpmic_jax as dm
+from benchmarks.pages import DOCS, fill
 from dpmic_jax.inference import ByCandidates, ByPrivacy, NullTable
 from dpmic_jax.screening import bulk
 
 RESULTS = Path(__file__).parent / "results" / "after_selection.json"
-PAGE = Path(__file__).parents[1] / "docs" / "after_selection.md"
+PAGE = DOCS / "after_selection.md"
 PAIRS, ALPHA, DRAWS = 50, 0.05, 9999
 BOUNDS = [(0.0, 1.0)] * (PAIRS + 1)
 ASK = dm.TopK(1, share=0.9, among=dm.Against("x0"))
@@ -176,11 +176,7 @@ def main() -> None:
             "rows": rows,
         }
         RESULTS.write_text(json.dumps(content, indent=1) + "\n")
-    marks = r"(<!-- study: [^\n]*-->\n).*(<!-- end of study -->)"
-    page = re.sub(
-        marks, lambda found: f"{found[1]}{shown(rows)}\n{found[2]}", PAGE.read_text(), flags=re.S
-    )
-    PAGE.write_text(page)
+    fill(PAGE, "study", shown(rows))
 
 
 if __name__ == "__main__":

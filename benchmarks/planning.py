@@ -3,12 +3,10 @@
 `python -m benchmarks.planning` writes them into the page, between its marks. No data: `preview`.
 """
 
-import re
-from pathlib import Path
-
+from benchmarks.pages import DOCS, fill
 from dpmic_jax.screening import Above, Against, AllPairs, Ask, Preview, TopK, preview
 
-PAGE = Path(__file__).parents[1] / "docs" / "planning.md"
+PAGE = DOCS / "planning.md"
 RECORDS, COLUMNS = (1000, 10_000, 100_000, 1_000_000), (10, 30, 100, 300)
 ASKS: dict[str, tuple[Ask, float]] = {
     "all pairs, delta = 0": (AllPairs(), 0.0),
@@ -51,15 +49,8 @@ def tables() -> str:
     return "\n\n".join(parts)
 
 
-def fill(mark: str, text: str) -> None:
-    """Put a table into the page, between its marks."""
-    marks = rf"(<!-- {mark}: [^\n]*-->\n).*(<!-- end of {mark} -->)"
-    page = PAGE.read_text()
-    PAGE.write_text(re.sub(marks, lambda found: f"{found[1]}{text}\n{found[2]}", page, flags=re.S))
-
-
 def main() -> None:
-    fill("tables", tables())
+    fill(PAGE, "tables", tables())
 
 
 if __name__ == "__main__":

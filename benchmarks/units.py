@@ -3,18 +3,16 @@
 `python -m benchmarks.units` writes them into the page, between its marks.
 """
 
-import re
-from pathlib import Path
-
 import numpy as np
 
+from benchmarks.pages import DOCS, fill, table
 from dpmic_jax.dp.events import Event, PureDP
 from dpmic_jax.dp.information import capacity, kl_to_mi, pure_to_kl, pure_to_mi
 from dpmic_jax.dp.max_information import corrected_level_after
 from dpmic_jax.dp.units import units
 from dpmic_jax.screening import AllPairs, Ask, TopK, preview
 
-PAGE = Path(__file__).parents[1] / "docs" / "epsilon.md"
+PAGE = DOCS / "epsilon.md"
 ALPHA, BETA, DELTA = 0.05, 0.025, 1e-6
 SCREENS: tuple[tuple[str, Ask, int, int, float, float], ...] = (
     ("all pairs", AllPairs(), 12, 20_000, 1.0, 0.0),
@@ -41,7 +39,7 @@ def screens() -> str:
         "level",
     )
     rows = [_row(*screen) for screen in SCREENS]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _row(name: str, ask: Ask, columns: int, n: int, epsilon: float, delta: float) -> list[str]:
@@ -82,7 +80,7 @@ def capacities() -> str:
                 f"{capacity(_circle(200, epsilon)).nats:.4f}",
             ]
         )
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _response(values: int, epsilon: float) -> np.ndarray:
@@ -100,21 +98,9 @@ def _circle(values: int, epsilon: float) -> np.ndarray:
     return likely / likely.sum(axis=1, keepdims=True)
 
 
-def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("| --- ", "|---")
-
-
-def fill(mark: str, text: str) -> None:
-    """Put a table into the page, between its marks."""
-    marks = rf"(<!-- {mark}: [^\n]*-->\n).*(<!-- end of {mark} -->)"
-    page = PAGE.read_text()
-    PAGE.write_text(re.sub(marks, lambda found: f"{found[1]}{text}\n{found[2]}", page, flags=re.S))
-
-
 def main() -> None:
-    fill("units", screens())
-    fill("capacity", capacities())
+    fill(PAGE, "units", screens())
+    fill(PAGE, "capacity", capacities())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ from unittest import mock
 
 import numpy as np
 
-from benchmarks.planning import fill
+from benchmarks.pages import fill
+from benchmarks.planning import PAGE
 from dpmic_jax import MICr, ladder, pairwise
 from dpmic_jax.demo import demo
 from dpmic_jax.dp.keys import seeded_key
@@ -114,7 +115,7 @@ def main() -> None:
     print("\n".join(lines))
     content = {"command": "python -m benchmarks.utility", "rows": rows}
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
-    fill("utility", "\n".join(lines))
+    fill(PAGE, "utility", "\n".join(lines))
 
 
 if __name__ == "__main__":
