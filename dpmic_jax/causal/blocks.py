@@ -56,9 +56,10 @@ class BlockTest(ABC):
     def n(self) -> int:
         return self.data.n
 
+    @staticmethod
     @abstractmethod
     def numerators(
-        self, counts: Int64[np.ndarray, "*batch rows columns"]
+        counts: Int64[np.ndarray, "*batch rows columns"],
     ) -> Integer[np.ndarray, "*batch"]:
         """The integer that the statistic of a block is a multiple of."""
 
@@ -85,9 +86,16 @@ class BlockTest(ABC):
         """Of dependence, in standard deviations."""
         found = np.empty(len(queries))
         for place, counts in tables(self.data, queries):
-            parts, weight = self._floats(self._numbers(counts))
-            found[place] = self.joined(parts) / np.sqrt(np.where(weight > 0, weight, 1.0))
+            found[place] = self.of_counts(counts)
         return found
+
+    @classmethod
+    def of_counts(
+        cls, counts: Int64[np.ndarray, "some blocks rows columns"]
+    ) -> Float64[np.ndarray, " some"]:
+        """Scores of tables that are counted already."""
+        parts, weight = cls._floats(cls._numbers(counts))
+        return cls.joined(parts) / np.sqrt(np.where(weight > 0, weight, 1.0))
 
     def sensitivity(self, queries: Sequence[Query]) -> Fraction:
         """The most that one replaced record can move any of these scores (docs, Theorem 3)."""
@@ -110,16 +118,18 @@ class BlockTest(ABC):
                 points[place[row]] = self._exactly(_row(numbers, row), lattice.bits)
         return np.minimum(points, MOST_STEPS)
 
-    def _numbers(self, counts: Int64[np.ndarray, "some blocks rows columns"]) -> _Numbers:
-        return _Numbers(self.numerators(counts), counts.sum(axis=(-2, -1)))
+    @classmethod
+    def _numbers(cls, counts: Int64[np.ndarray, "some blocks rows columns"]) -> _Numbers:
+        return _Numbers(cls.numerators(counts), counts.sum(axis=(-2, -1)))
 
+    @classmethod
     def _floats(
-        self, numbers: _Numbers
+        cls, numbers: _Numbers
     ) -> tuple[Float64[np.ndarray, "some blocks"], Float64[np.ndarray, " some"]]:
         size = numbers.sizes.astype(np.float64)
-        bottom = self.bottom(size)
-        parts = self.factor * numbers.numerators.astype(np.float64) / bottom
-        return parts, (self.top(size) / bottom).sum(axis=-1)
+        bottom = cls.bottom(size)
+        parts = cls.factor * numbers.numerators.astype(np.float64) / bottom
+        return parts, (cls.top(size) / bottom).sum(axis=-1)
 
     def _exactly(self, numbers: _Numbers, bits: int) -> int:
         pairs = list(zip(numbers.numerators.tolist(), numbers.sizes.tolist(), strict=True))

@@ -34,7 +34,8 @@ def concordance(
 class _Kendall(BlockTest):
     factor = 18
 
-    def numerators(self, counts: Any) -> Any:
+    @staticmethod
+    def numerators(counts: Any) -> Any:
         return concordance(counts)
 
     @staticmethod

@@ -46,8 +46,8 @@ def kendall(n: int, blocks: int) -> Fraction:
     """
     m = _records(n) - 1
     if blocks == 1:
-        return _over_root(Fraction(18 * m, 2 * m + 7), n, blocks, weight_tau)
-    return _over_root(
+        return _replaced(Fraction(18 * m, 2 * m + 7), n, blocks, weight_tau)
+    return _replaced(
         Fraction(9 * m * (5 * m + 9), (2 * m + 5) * (2 * m + 7)), n, blocks, weight_tau
     )
 
@@ -57,7 +57,7 @@ def signed_kendall(n: int, blocks: int) -> Fraction:
     if blocks == 1:
         return kendall(n, 1)
     m = _records(n) - 1
-    return _over_root(
+    return _replaced(
         Fraction(18 * m * (3 * m + 4), (2 * m + 5) * (2 * m + 7)), n, blocks, weight_tau
     )
 
@@ -69,7 +69,7 @@ def spearman(n: int, blocks: int) -> Fraction:
     """
     m = _records(n) - 1
     top = 6 * m if blocks == 1 else max(8 * m - 2, 0)
-    return _over_root(Fraction(top, m + 2), n, blocks, weight_rho)
+    return _replaced(Fraction(top, m + 2), n, blocks, weight_rho)
 
 
 def signed_spearman(n: int, blocks: int) -> Fraction:
@@ -77,7 +77,22 @@ def signed_spearman(n: int, blocks: int) -> Fraction:
     if blocks == 1:
         return spearman(n, 1)
     m = _records(n) - 1
-    return _over_root(Fraction(max(10 * m - 4, 0), m + 2), n, blocks, weight_rho)
+    return _replaced(Fraction(max(10 * m - 4, 0), m + 2), n, blocks, weight_rho)
+
+
+def kendall_inserted(n: int, blocks: int) -> Fraction:
+    """Of `kendall`, for one record more than n: 63/8 / sqrt(W) in the limit, W of n + 1 records.
+
+    c = 63 n (n + 2) / (2 (2n + 5)(2n + 7)).
+    """
+    c = Fraction(63 * _records(n) * (n + 2), 2 * (2 * n + 5) * (2 * n + 7))
+    return _over_root(c, n + 1, blocks, weight_tau, step=Fraction(0))
+
+
+def spearman_inserted(n: int, blocks: int) -> Fraction:
+    """Of `spearman`, for one record more than n: 11/2 / sqrt(W), c = (11n - 2) / (2 (n + 2))."""
+    c = Fraction(11 * _records(n) - 2, 2 * (n + 2))
+    return _over_root(c, n + 1, blocks, weight_rho, step=Fraction(0))
 
 
 def weight_tau(m: int) -> Fraction:
@@ -135,18 +150,29 @@ def root(value: Fraction) -> Fraction:
     return Fraction(isqrt(int(value * _FINE**2)), _FINE)
 
 
-def _over_root(c: Fraction, n: int, blocks: int, weight: Callable[[int], Fraction]) -> Fraction:
-    """Largest min(c / sqrt(V), sqrt(V + s)) for V >= W, and at most sqrt(w(n)).
+def _over_root(
+    c: Fraction,
+    n: int,
+    blocks: int,
+    weight: Callable[[int], Fraction],
+    *,
+    step: Fraction,
+) -> Fraction:
+    """Largest min(c / sqrt(V), sqrt(V + step)) for V >= W, and at most sqrt(w(n)).
 
-    s is the most that one record adds to the weights: w grows fastest at the end.
+    V is the smaller sum of weights of two neighbours, step the most that the other's is above.
     """
     integer("blocks", blocks, 1, 2**62)
     most = root(weight(n)) + Fraction(1, _FINE)
-    step = weight(n) - weight(n - 1)
-    # V (V + s) = c^2 where both are equal.
+    # V (V + step) = c^2 where both are equal.
     equal = root(c * c + step * step / 4) - step / 2
     least = root(max(least_weight(n, blocks, weight), equal, Fraction(0)))
     return min(most, c / least) if least else most
+
+
+def _replaced(c: Fraction, n: int, blocks: int, weight: Callable[[int], Fraction]) -> Fraction:
+    """One block gains at most what the largest one can, since weights are convex."""
+    return _over_root(c, n, blocks, weight, step=weight(n) - weight(n - 1))
 
 
 def _records(n: int) -> int:

@@ -54,7 +54,8 @@ def by_distance(
 class _Spearman(BlockTest):
     factor = 3
 
-    def numerators(self, counts: Any) -> Any:
+    @staticmethod
+    def numerators(counts: Any) -> Any:
         return rank_products(counts)
 
     @staticmethod
