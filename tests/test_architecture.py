@@ -41,6 +41,7 @@ MAY_IMPORT = {
         "source",
         "results",
     },
+    "causal": {"causal", "mic", "dp", "results", "sensitivity"},
     "inference": {"inference", "mic", "dp", "results", "source", "table"},
     "paper": {"paper", "mechanisms", "mic", "dp", "sensitivity", "table", "table_2", "tuned"},
     "cli": {

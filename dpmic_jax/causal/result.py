@@ -1,0 +1,124 @@
+"""What a search for a graph gives back: the graph, why edges are missing, and what it cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpmic_jax.causal.orientation import cpdag
+from dpmic_jax.causal.skeleton import Skeleton
+from dpmic_jax.dp.events import Event, ReplaceOne
+from dpmic_jax.results import SEEDED
+
+if TYPE_CHECKING:
+    import networkx
+
+_NOT_PRIVATE = "NOT PRIVATE: made without noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalStatement:
+    """What the whole search keeps, and for whom. All of it is public.
+
+    Attributes:
+      event: what was charged, before anything was computed from values.
+      epsilon, delta: of the whole search.
+      secret: whether the noise came from a secret key.
+      ledger: "identity#serial" of the charge's receipt; "none" if no ledger was charged.
+    """
+
+    event: Event
+    epsilon: float
+    delta: float
+    secret: bool
+    ledger: str
+
+    @property
+    def relation(self) -> ReplaceOne:
+        """The neighbours it holds for."""
+        return self.event.relation
+
+    @property
+    def line(self) -> str:
+        """The statement in one line."""
+        records = self.relation.records
+        owned = "record" if records == 1 else f"{records} records"
+        line = (
+            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} for one person's {owned}, "
+            f"n = {self.event.n}: {self.event.mechanism}"
+        )
+        return line if self.secret else f"{SEEDED}. {line}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CausalResult:
+    """A graph of direct dependences.
+
+    Attributes:
+      names: of the columns.
+      found: the skeleton by the columns' numbers, and its separating sets.
+      privacy: what it cost; None if it was made without noise, and must not be published.
+    """
+
+    names: tuple[str, ...]
+    found: Skeleton
+    privacy: CausalStatement | None
+
+    def __post_init__(self):
+        object.__setattr__(self, "names", _names(self.names, self.found.columns))
+
+    @property
+    def graph(self) -> "networkx.DiGraph":
+        """The CPDAG: x -> y is an arrow, x -> y and y -> x an edge without direction."""
+        graph = _networkx().DiGraph()
+        graph.add_nodes_from(self.names)
+        graph.add_edges_from((self.names[x], self.names[y]) for x, y in sorted(cpdag(self.found)))
+        return graph
+
+    @property
+    def skeleton(self) -> "networkx.Graph":
+        """The edges without directions."""
+        graph = _networkx().Graph()
+        graph.add_nodes_from(self.names)
+        graph.add_edges_from((self.names[x], self.names[y]) for x, y in sorted(self.found.edges))
+        return graph
+
+    @property
+    def separating_sets(self) -> Mapping[tuple[str, str], tuple[frozenset[str], ...]]:
+        """Of every removed edge (x before y in the order of columns) the sets that separate it."""
+        return {
+            (self.names[x], self.names[y]): tuple(
+                frozenset(self.names[column] for column in given) for given in sets
+            )
+            for (x, y), sets in sorted(self.found.separating_sets.items())
+        }
+
+    @property
+    def finished(self) -> bool:
+        """Whether no query was left; otherwise edges are kept that were not tested fully."""
+        return self.found.finished
+
+    def __str__(self) -> str:
+        pairs = cpdag(self.found)
+        lines = [
+            f"{self.names[x]} {'--' if (y, x) in pairs else '->'} {self.names[y]}"
+            for x, y in sorted(pairs)
+            if (y, x) not in pairs or x < y
+        ]
+        if not self.finished:
+            lines.append("The search stopped early: edges that were not tested fully are kept.")
+        lines.append(self.privacy.line if self.privacy else _NOT_PRIVATE)
+        return "\n".join(lines)
+
+
+def _names(names: Sequence[str], columns: int) -> tuple[str, ...]:
+    if len(names) != columns or len(set(names)) != columns:
+        raise ValueError(f"expected {columns} different names, one for each column")
+    return tuple(names)
+
+
+def _networkx():
+    try:
+        import networkx
+    except ImportError as error:
+        raise ImportError('graphs need networkx: pip install "dpmic_jax[causal]"') from error
+    return networkx
