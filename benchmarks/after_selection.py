@@ -1,8 +1,9 @@
 """False discoveries, and power, of tests on the pair that a private screen selected.
 
 `python -m benchmarks.after_selection` writes results/after_selection.json and the tables of
-docs/after_selection.md; what is in the file is not done again. Every run is a call of `screen` for the best of 50 pairs, one column with
-50 others, and a test of the selected pair on the same records: MICe against its null law.
+docs/after_selection.md; what is in the file is not done again. Every run is a call of `screen`
+for the best of 50 pairs, one column with 50 others, and a test of the selected pair on the same
+records: MICe against its null law.
 """
 
 import json
