@@ -80,14 +80,18 @@ def calibrate(out: Path) -> None:
 @DATA
 @click.option("--seed", type=int, default=0, show_default=True)
 def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
-    """Tables 1 and 3: the mechanisms on real data, 100 draws each, or 10."""
+    """Tables 1 and 3: the mechanisms on real data, 100 draws each.
+
+    With --quick 10 draws, of at most 130 pairs of each collection.
+    """
     with answered(resumable=str(out)):
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
         from dpmic_jax.paper.page import real_table
 
-        folder, draws = data_folder(data), 10 if quick else 100
-        rows = summary.tables(out / f"real-{draws}", folder, draws=draws, seed=seed)
+        folder, draws, most = data_folder(data), *((10, 130) if quick else (100, 10_000))
+        store = out / f"real-{draws}"
+        rows = summary.tables(store, folder, draws=draws, most_pairs=most, seed=seed)
         command = f"dpmic paper tables --seed {seed}" + (" --quick" if quick else "")
         _write(out / "tables.json", {"command": command, "draws": draws, "rows": rows})
         click.echo(real_table(rows))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,23 @@ def setting_of(mechanism: str, n: int, epsilon: float) -> str:
     return f"B = {B}, c = {statistic.c:g}" + ("" if ratio is None else f", ladder {ratio:g}")
 
 
-def tables(folder: Path, data: Path, *, draws: int, seed: int) -> Rows:
-    """Tables 1 and 3 and the unsigned errors: a row for each collection, epsilon and mechanism."""
-    described = {"study": "real data", "draws": draws, "seed": seed, "table": tuned.fingerprint()}
-    store = Store(folder, described)
+def tables(folder: Path, data: Path, *, draws: int, most_pairs: int, seed: int) -> Rows:
+    """Tables 1 and 3 and the unsigned errors: a row for each collection, epsilon and mechanism.
+
+    Args:
+      folder: for finished parts.
+      data: the folder with the real data.
+      draws: releases of each pair.
+      most_pairs: of a collection that are looked at, evenly spread over it.
+      seed: of the noise.
+    """
+    described = {"study": "real data", "draws": draws, "most_pairs": most_pairs, "seed": seed}
+    store = Store(folder, described | {"table": tuned.fingerprint()})
     rows = []
     for make in COLLECTIONS.values():
-        collection = make(data)
+        whole = make(data)
+        step = math.ceil(len(whole.pairs) / most_pairs)
+        collection = replace(whole, pairs=whole.pairs[::step])
         for epsilon in real.EPSILONS:
             found = real.measured(collection, epsilon, store, draws=draws, seed=seed)
             rows += [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from commands import dpmic
 
-from dpmic_jax.paper import synthetic, tuning
+from dpmic_jax.paper import calibration, others, synthetic, tried, tuning
 
 TINY = tuning.Search(
     records=(25, 250),
@@ -56,7 +56,7 @@ def test_tables_are_written_and_go_on_from_their_parts(tmp_path, data):
     assert {row["collection"]: row["pairs"] for row in rows} == {
         "Spellman23": 60,
         "Baseball": 55,
-        "Spellman4381": 253,
+        "Spellman4381": 127,
     }
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.npz")}
     again = run("tables", "--quick", "--data", data, "--out", tmp_path / "run")
@@ -93,6 +93,37 @@ def test_synthetic_figures_are_summed_up(tmp_path, monkeypatch):
     # Noise ten times as wide cannot help.
     assert errors[1.0, "ours"] < errors[0.1, "ours"]
     assert errors[1.0, "ours, MIC*"] < errors[1.0, "ours"]
+
+
+def test_a_calibration_is_a_table_that_the_package_can_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(calibration, "RECORDS", (25,))
+    monkeypatch.setattr(calibration, "SETS", (2,))
+    found = run("calibrate", "--out", tmp_path / "table.json")
+    assert found.exit_code == 0, found.output
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert table["command"] == "dpmic paper calibrate"
+    assert np.shape(table["calibration"][0]["values"]) == (189, 3)
+    assert len(table["functions"]) == len(table["mic_star"]) == 189
+
+
+@pytest.mark.slow
+def test_what_was_tried_is_written(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(tried, "GEOM_SETTINGS", ((8, 1), (9, 1), (10, 1)))
+    monkeypatch.setattr(tried, "OWN_SETTINGS", ((9, 1),))
+    monkeypatch.setattr(tried, "PARTS", (2, 32))
+    monkeypatch.setattr(others, "_DEVIATIONS", (0.05,))
+    found = run("tried", "--quick", "--data", data, "--out", tmp_path)
+    assert found.exit_code == 0, found.output
+    content = json.loads((tmp_path / "tried.json").read_text())
+    assert [row["B"] for row in content["geom"]] == [8, 9, 10, 9, 10]
+    coarse, fine = content["parts"]
+    # Two parts see nothing of what turns within them.
+    assert coarse["1"] > 1.5 * fine["1"]
+    assert {row["n"] for row in content["finer"]} == {250}
+    assert all(0.5 < row["8"] / row["5"] < 1.5 for row in content["finer"])
+    errors = {(r["n"], r["epsilon"], r["mechanism"]): r["circle"] for r in content["others"]}
+    # More records, and less noise, help the statistic that is consistent.
+    assert errors[1000, 1.0, "ours"] < errors[250, 0.1, "ours"]
 
 
 def test_a_page_needs_all_results(tmp_path):

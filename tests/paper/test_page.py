@@ -9,6 +9,7 @@ def real_rows(off=0.0):
     rows = [
         {
             "collection": collection,
+            "pairs": {"Spellman23": 11, "Baseball": 22, "Spellman4381": 33}[collection],
             "epsilon": epsilon,
             "mechanism": mechanism,
             "setting": "B = 9, c = 5",
@@ -118,6 +119,7 @@ def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
     assert f"| {ours / 0.1:.2f} |" in text
     assert "least, median and largest bias | -0.200, 0.010, 0.030 | -0.1, 0.01, 0.02 |" in text
     assert "median variance | 0.0031 | 0.003 |" in text
+    assert "3 releases of each of 11, 22 and 33 pairs" in text
     assert "printed 0.019,\nwith a bias of 0.02 and a variance of 0.0001." in text
     assert "| own | 137 | 1 | 3.0e-05 | 0.0150 | 0.0244 |" in text
     assert "| 250 | 0.1 | 60 | 1.5 | 0.2000 | 0.1900 | -5.0% |" in text
