@@ -127,6 +127,12 @@ def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
     assert "| 250 | 1 | ours, MIC\\* | 0.200 | 0.100 | 0.150 |" in text
 
 
+@pytest.mark.parametrize(("finer", "said"), [(0.19, "pays, by 5% at n = 250"), (0.197, "enough")])
+def test_it_is_said_whether_a_finer_master_pays(finer, said):
+    row = {"n": 250, "epsilon": 0.1, "5": 0.2, "8": finer}
+    assert said in page._finer_text([{**row, "8": 0.21}, row])
+
+
 def test_the_best_of_ours_is_judged_whichever_it_is():
     rows = synthetic_rows(0.2)
     assert "at 0 of 4 settings" in page._verdict(rows)
