@@ -260,8 +260,8 @@ def _finer_text(rows: Rows) -> str:
     if gain <= _WORTH:
         return f"\nNothing changes by more than {_WORTH:.0%}: c = 5 is enough."
     return (
-        f"\nA finer master pays, by {gain:.0%} at n = {best['n']}, epsilon = {best['epsilon']:g}. The "
-        "shipped table has not been searched again with it: pass `statistic=MICr(B=..., c=8)`."
+        f"\nA finer master pays, by {gain:.0%} at n = {best['n']}, epsilon = {best['epsilon']:g}. "
+        "The shipped table has not been searched again with it: pass `statistic=MICr(B=..., c=8)`."
     )
 
 
