@@ -37,6 +37,13 @@ class Tables(NamedTuple):
     counts: Int64[np.ndarray, "some blocks rows columns"]
 
 
+class _Indicators(NamedTuple):
+    """Of all categories but each column's last, and at the end of every record."""
+
+    first: dict[int, int]  # where a column's begin
+    held: UInt8[Array, "n_plus_1 width"]  # the last record is none
+
+
 def blocks(query: Query, categories: Sequence[int]) -> int:
     """How many blocks the given columns can make; empty ones count."""
     return prod(categories[column] for column in query.given)
@@ -45,15 +52,16 @@ def blocks(query: Query, categories: Sequence[int]) -> int:
 def check(queries: Sequence[Query], categories: Sequence[int]) -> None:
     """Refuse queries that make no sense, and tables that are too large."""
     for query in queries:
-        named = (query.x, query.y, *query.given)
-        if not all(0 <= column < len(categories) for column in named):
+        x, y, given = query
+        named = (x, y, *given)
+        if min(named) < 0 or max(named) >= len(categories):
             raise ValueError(f"expected columns 0 .. {len(categories) - 1} in queries, got {query}")
-        if query.x == query.y or list(query.given) != sorted(set(query.given) - {*named[:2]}):
+        if len(set(named)) < len(named) or list(given) != sorted(given):
             raise ValueError(
                 f"expected x, y and the given columns to be different, and the given ones in "
                 f"ascending order, got {query}"
             )
-        cells = prod(categories[column] for column in named)
+        cells = categories[x] * categories[y] * blocks(query, categories)
         if cells > LARGEST_TABLE:
             raise ValueError(
                 f"{query} has a table of {cells} cells, one for each combination of categories; "
@@ -68,15 +76,25 @@ def tables(data: Coded, queries: Sequence[Query]) -> Iterator[Tables]:
     together: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, query in enumerate(queries):
         together[query.given].append(place)
+    everything = _named(queries)
+    held: dict[tuple[int, ...], _Indicators] = {}
     for given, places in together.items():
         block, count = _block(data, given)
-        named = sorted({c for place in places for c in queries[place][:2]})
+        named = _named([queries[place] for place in places])
+        # Indicators of nearly the same columns are made once.
+        named = everything if 4 * len(named) >= 3 * len(everything) else named
         width = 1 + sum(data.categories[c] - 1 for c in named)
         products = len(places) >= _FEWEST and count * width**2 <= 4 * _HELD
         if products and width**2 <= _CHEAPER * len(places):
-            yield from _by_products(data, queries, places, named, block, count)
+            if named not in held:
+                held = {named: _indicators(data, named)}
+            yield from _by_products(data, queries, places, held[named], block, count)
         else:
             yield from _one_by_one(data, queries, places, block, count)
+
+
+def _named(queries: Sequence[Query]) -> tuple[int, ...]:
+    return tuple(sorted({column for query in queries for column in query[:2]}))
 
 
 def _block(data: Coded, given: tuple[int, ...]) -> tuple[Int64[np.ndarray, " n"], int]:
@@ -122,11 +140,11 @@ def _by_products(
     data: Coded,
     queries: Sequence[Query],
     places: Sequence[int],
-    named: Sequence[int],
+    held: _Indicators,
     block: Int64[np.ndarray, " n"],
     count: int,
 ) -> Iterator[Tables]:
-    first, indicators = _indicators(data, named)
+    first, indicators = held
     whole = indicators.shape[1] - 1  # an indicator of every record
     rows, owner = _sorted_by_block(block, count)
     pairs = np.asarray(_products(indicators, rows, owner, count))
@@ -145,21 +163,18 @@ def _by_products(
         yield Tables(some, np.moveaxis(found, 0, 1))
 
 
-def _indicators(
-    data: Coded, named: Sequence[int]
-) -> tuple[dict[int, int], UInt8[np.ndarray, "n_plus_1 width"]]:
-    """Where each column's indicators begin, and all of them; the last record is no record."""
+def _indicators(data: Coded, named: Sequence[int]) -> _Indicators:
     first, begin = {}, 0
     for column in named:
         first[column] = begin
         begin += data.categories[column] - 1
     width = -(-(begin + 1) // _PADDED) * _PADDED
-    found = np.zeros((data.n + 1, width), np.uint8)
+    found = np.zeros((width, data.n + 1), np.uint8)
     for column, start in first.items():
         for category in range(data.categories[column] - 1):
-            found[:-1, start + category] = data.codes[column] == category
-    found[:-1, -1] = 1
-    return first, found
+            found[start + category, :-1] = data.codes[column] == category
+    found[-1, :-1] = 1
+    return _Indicators(first, jnp.asarray(np.ascontiguousarray(found.T)))
 
 
 def _sorted_by_block(

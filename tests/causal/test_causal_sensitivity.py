@@ -110,6 +110,55 @@ def test_no_neighbours_of_few_records_are_further_apart(test, shape, n):
         assert 0 < inserted <= INSERTED[test](n - 1, shape[0]) * SLIP
 
 
+def with_one_added(m, weight, spans, signed):
+    """(w, w theta) of a block of m records, before and after one more: at all extremes.
+
+    theta = K / spans(m), |K| <= spans(m), and a record moves K by spans(m + 1) - spans(m) or less;
+    whether some data have these numbers is not asked.
+    """
+    most, step = spans(m), spans(m + 1) - spans(m)
+    held = {0, min(step, most), most}
+    for k in held | {-one for one in held} if signed else held:
+        for t in {-step, step, max(-step, -abs(k))}:
+            theta, after = k / most if most else 0.0, (k + t) / spans(m + 1) if m else 0.0
+            if not signed:
+                theta, after = abs(theta), abs(after)
+            yield weight(m), weight(m) * theta, weight(m + 1), weight(m + 1) * after
+
+
+@pytest.mark.parametrize("test", FORMS)
+@pytest.mark.parametrize("n", [5, 9, 14, 25, 41])
+def test_extreme_states_of_blocks_of_all_sizes_stay_within_the_bound(test, n):
+    """A record leaves one block for another, beside a third that is full of order or empty."""
+    signed = test in (SignedKendall, SignedSpearman)
+    if test in (Kendall, SignedKendall):
+        weight, spans = hand.tau_weight, lambda m: m * (m - 1) // 2
+    else:
+        weight, spans = hand.rho_weight, lambda m: (m**3 - m) // 3
+
+    def weigh(m):
+        return float(weight(m))
+
+    def score(top, whole):
+        return abs(top) / math.sqrt(whole) if whole > 0 else 0.0
+
+    moved = 0.0
+    for a in range(n):
+        for b in range(n - a):
+            rest = n - 1 - a - b
+            for one in with_one_added(a, weigh, spans, signed):
+                for other in with_one_added(b, weigh, spans, signed):
+                    for order in (0, 1):
+                        whole = one[0] + other[0] + weigh(rest)
+                        top = one[1] + other[1] + order * weigh(rest)
+                        left = score(top - one[1] + one[3], whole - one[0] + one[2])
+                        right = score(top - other[1] + other[3], whole - other[0] + other[2])
+                        moved = max(moved, abs(left - right))
+    assert moved <= FORMS[test](n, 3) * SLIP
+    if n == 41:
+        assert moved > 0.6 * FORMS[test](n, 3)
+
+
 def structured(rng, sets, n, shape):
     """Sets of n records: runs along a diagonal, lumps, noise, in blocks of any sizes."""
     blocks, rows, columns = shape
