@@ -41,11 +41,12 @@ MAY_IMPORT = {
         "source",
         "results",
     },
-    "causal": {"causal", "mic", "dp", "results", "sensitivity"},
+    "causal": {"causal", "mic", "dp", "results", "schema", "sensitivity", "source"},
     "inference": {"inference", "mic", "dp", "results", "source", "table"},
     "paper": {"paper", "mechanisms", "mic", "dp", "sensitivity", "table", "table_2", "tuned"},
     "cli": {
         "",
+        "causal",
         "cli",
         "demo",
         "dp",

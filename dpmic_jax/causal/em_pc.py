@@ -117,7 +117,7 @@ def _chosen(
     def one(scores: Array, eligible: Bool[Array, " candidates"], key: Key[Array, ""]) -> Array:
         return choice.select_among(scores, eligible, key=key)
 
-    found = jax.jit(jax.vmap(one))(jnp.asarray(scores), jnp.asarray(eligible), keys)
+    found = jax.vmap(one)(jnp.asarray(scores), jnp.asarray(eligible), keys)
     return np.asarray(found)[: len(points)]
 
 

@@ -30,6 +30,8 @@ from dpmic_jax.dp.keys import pair_key
 from dpmic_jax.dp.lattice import Lattice
 from dpmic_jax.dp.selection import SieveAndExamine
 
+_MOST_NATS = Fraction(80)  # of a release: there is next to no noise then
+
 
 @dataclass(frozen=True, kw_only=True)
 class PrivPC(Search):
@@ -105,7 +107,7 @@ class PrivPC(Search):
         law = self.law(
             lattice,
             int(-(-(part * 2**lattice.bits) // 1)),
-            epsilon=self.each(data.columns, 2 * self.rounds),
+            epsilon=min(self.each(data.columns, 2 * self.rounds), _MOST_NATS),
             n=data.n,
             size=power_of_two(len(queries)),
         )

@@ -1,8 +1,9 @@
 """What a search for a graph gives back: the graph, why edges are missing, and what it cost."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpmic_jax.causal.orientation import cpdag
 from dpmic_jax.causal.skeleton import Skeleton
@@ -47,6 +48,17 @@ class CausalStatement:
             f"n = {self.event.n}: {self.event.mechanism}"
         )
         return line if self.secret else f"{SEEDED}. {line}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain values, for JSON."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "records_per_person": self.relation.records,
+            "key": "secret" if self.secret else SEEDED,
+            "ledger": self.ledger,
+            "event": json.loads(self.event.to_json()),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +108,26 @@ class CausalResult:
     def finished(self) -> bool:
         """Whether no query was left; otherwise edges are kept that were not tested fully."""
         return self.found.finished
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it in plain values, for JSON."""
+        pairs = cpdag(self.found)
+        named = [(self.names[x], self.names[y], (y, x) in pairs) for x, y in sorted(pairs)]
+        return {
+            "columns": list(self.names),
+            "arrows": [[x, y] for x, y, both in named if not both],
+            "lines": [[x, y] for x, y, both in named if both and (x, y) in self._edges],
+            "separating_sets": [
+                {"edge": list(edge), "sets": [sorted(each) for each in sets]}
+                for edge, sets in self.separating_sets.items()
+            ],
+            "finished": self.finished,
+            "privacy": self.privacy.to_dict() if self.privacy else _NOT_PRIVATE,
+        }
+
+    @property
+    def _edges(self) -> set[tuple[str, str]]:
+        return {(self.names[x], self.names[y]) for x, y in self.found.edges}
 
     def __str__(self) -> str:
         pairs = cpdag(self.found)

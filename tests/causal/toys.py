@@ -16,12 +16,14 @@ def coded(values, columns):
 
 @dataclass(frozen=True)
 class Halves:
-    """Half the number of records whose code is the one that a query wants: one moves it by 1/2.
+    """Half the number of records whose code a query wants, and an offset: one moves it by 1/2.
 
-    The last edge wants 1, all others want 0, in every order.
+    Special edges want 1 and have the offset; all others want 0, in every order.
     """
 
     data: Coded
+    offset: Fraction = Fraction(0)
+    special: frozenset = frozenset()
 
     @property
     def columns(self):
@@ -31,18 +33,18 @@ class Halves:
     def n(self):
         return self.data.n
 
-    def wants(self, query):
-        return int(query[:2] == (self.columns - 2, self.columns - 1))
+    def score(self, query):
+        special = query[:2] in self.special
+        return Fraction(int((self.data.codes[0] == special).sum()), 2) + special * self.offset
 
     def scores(self, queries):
-        values = self.data.codes[0]
-        return np.array([(values == self.wants(query)).sum() / 2 for query in queries])
+        return np.array([float(self.score(query)) for query in queries])
 
     def sensitivity(self, queries):
         return Fraction(1, 2)
 
     def points(self, queries, lattice):
-        return np.floor(self.scores(queries) * 2**lattice.bits).astype(np.int64)
+        return np.array([int(self.score(query) * 2**lattice.bits // 1) for query in queries])
 
 
 @dataclass(frozen=True)

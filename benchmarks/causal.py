@@ -1,0 +1,228 @@
+"""F1 of the skeleton against epsilon: PC, EM-PC, SVT-PC and Priv-PC on known Bayesian networks.
+
+`python -m benchmarks.causal` runs all networks at n = 10 000 and 100 000, five keys each, and
+writes `benchmarks/results/causal.json` and `docs/causal.png`. `--networks asia --n 10000` runs a
+part; parts are added to what the file holds. Every key has its own records, the same for all
+algorithms. T is the same for all, and no algorithm is told the truth: rounds are enough for all
+edges to be removed, up to `--rounds-factor` times that for Priv-PC, whose rounds may come to
+nothing.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dpmic_jax
+from dpmic_jax.causal.em_pc import EMPC
+from dpmic_jax.causal.kendall import Kendall
+from dpmic_jax.causal.priv_pc import PrivPC
+from dpmic_jax.causal.queries import Coded
+from dpmic_jax.causal.search import Make, Search, discover
+from dpmic_jax.causal.skeleton import Skeleton, score_at_most, stable_skeleton
+from dpmic_jax.causal.svt_pc import SVTPC
+from dpmic_jax.dp.keys import seeded_key
+from tests.causal.bayes_nets import NETWORKS, Network, load
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "causal.json"
+FIGURE = HERE.parent / "docs" / "causal.png"
+EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+ALGORITHMS = ("PC", "EM-PC", "SVT-PC", "Priv-PC")
+
+
+def f1(found: Skeleton, network: Network) -> float:
+    """Of edges without directions: 2 hits / (found + true)."""
+    hits = len(found.edges & network.skeleton)
+    return 2 * hits / (len(found.edges) + len(network.skeleton))
+
+
+def searches(
+    network: Network, n: int, epsilon: float, delta: float, arguments: argparse.Namespace
+) -> list[Search]:
+    """One of each, with as many rounds as could be needed."""
+    columns = len(network.names)
+    enough = columns * (columns - 1) // 2 + arguments.max_order + 1
+    usual: dict[str, Any] = {
+        "epsilon": epsilon,
+        "delta": delta,
+        "threshold": arguments.threshold,
+        "max_order": arguments.max_order,
+    }
+    return [
+        EMPC(**usual),
+        SVTPC(rounds=enough, **usual),
+        PrivPC(
+            rounds=round(enough * arguments.rounds_factor),
+            subsample=round(n * arguments.share),
+            tweak=arguments.tweak,
+            **usual,
+        ),
+    ]
+
+
+def measured(
+    name: str, n: int, make: Make, arguments: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """One row for each algorithm, epsilon and key."""
+    network = load(name)
+    for key in range(arguments.keys):
+        records = network.sample(n, np.random.default_rng([key, n]))
+        data = Coded(records.T, network.states)
+
+        def row(
+            algorithm: str,
+            epsilon: float | None,
+            run: Callable[[], Skeleton],
+            key: int = key,
+        ) -> dict[str, Any]:
+            start = time.perf_counter()
+            found = run()
+            seconds = time.perf_counter() - start
+            return {
+                "network": name,
+                "n": n,
+                "algorithm": algorithm,
+                "epsilon": epsilon,
+                "key": key,
+                "f1": f1(found, network),
+                "edges": len(found.edges),
+                "finished": found.finished,
+                "seconds": seconds,
+            }
+
+        decide = score_at_most(make(data), arguments.threshold)
+        yield row(
+            "PC",
+            None,
+            lambda decide=decide: stable_skeleton(
+                len(network.names), decide, max_order=arguments.max_order
+            ),
+        )
+        for epsilon in arguments.epsilons:
+            for search in searches(network, n, epsilon, arguments.delta, arguments):
+                yield row(
+                    search.mechanism,
+                    epsilon,
+                    lambda search=search, data=data, key=key: (
+                        discover(data, make, search, names=network.names, key=seeded_key(key)).found
+                    ),
+                )
+
+
+def summary(rows: list[dict[str, Any]]) -> list[str]:
+    """A table in docs/causal.md's form: mean F1 over keys, least and most, seconds a run."""
+    lines = ["| network | n | epsilon | " + " | ".join(ALGORITHMS) + " |", "|---" * 7 + "|"]
+    cases = sorted({(r["network"], r["n"]) for r in rows}, key=lambda c: (NETWORKS.index(c[0]), c))
+    for name, n in cases:
+        here = [r for r in rows if (r["network"], r["n"]) == (name, n)]
+        for epsilon in sorted({r["epsilon"] for r in here if r["epsilon"] is not None}):
+            cells = []
+            for algorithm in ALGORITHMS:
+                kept = [
+                    r
+                    for r in here
+                    if r["algorithm"] == algorithm and r["epsilon"] in (None, epsilon)
+                ]
+                scores = [r["f1"] for r in kept]
+                cells.append(
+                    f"{np.mean(scores):.2f} ({min(scores):.2f}-{max(scores):.2f}), "
+                    f"{np.median([r['seconds'] for r in kept]):.1f} s"
+                    if kept
+                    else "-"
+                )
+            lines.append(f"| {name} | {n} | {epsilon:g} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """One panel a network and n: mean F1 against epsilon, with the range over keys."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    names = [name for name in NETWORKS if any(r["network"] == name for r in rows)]
+    sizes = sorted({r["n"] for r in rows})
+    figure, panels = pyplot.subplots(
+        len(sizes),
+        len(names),
+        figsize=(3 * len(names) + 1, 2.6 * len(sizes) + 0.6),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for i, n in enumerate(sizes):
+        for j, name in enumerate(names):
+            panel = panels[i, j]
+            panel.set_title(f"{name}, n = {n}", fontsize=9)
+            here = [r for r in rows if (r["network"], r["n"]) == (name, n)]
+            for algorithm, color in zip(ALGORITHMS, ("black", "C0", "C1", "C2"), strict=True):
+                kept = [r for r in here if r["algorithm"] == algorithm]
+                if not kept:
+                    continue
+                if algorithm == "PC":
+                    panel.axhline(
+                        np.mean([r["f1"] for r in kept]), color=color, ls=":", label=algorithm
+                    )
+                    continue
+                at = sorted({r["epsilon"] for r in kept})
+                scores = [[r["f1"] for r in kept if r["epsilon"] == e] for e in at]
+                panel.plot(at, [np.mean(s) for s in scores], color=color, label=algorithm)
+                panel.fill_between(
+                    at,
+                    [min(s) for s in scores],
+                    [max(s) for s in scores],
+                    color=color,
+                    alpha=0.15,
+                    lw=0,
+                )
+            panel.set_xscale("log")
+            panel.set_ylim(0, 1.02)
+    panels[0, 0].legend(fontsize=7)
+    figure.supxlabel("epsilon", fontsize=9)
+    figure.supylabel("F1 of the skeleton", fontsize=9)
+    figure.tight_layout()
+    figure.savefig(path, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--n", nargs="+", type=int, default=[10_000, 100_000])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--delta", type=float, default=0.0)
+    parser.add_argument("--keys", type=int, default=5)
+    parser.add_argument("--threshold", type=float, default=1.0)
+    parser.add_argument("--max-order", type=int, default=2)
+    parser.add_argument("--share", type=float, default=0.5, help="of records in a subsample")
+    parser.add_argument("--tweak", type=float, default=0.0)
+    parser.add_argument("--rounds-factor", type=float, default=1.5)
+    arguments = parser.parse_args()
+    held = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"parts": {}}
+    for name in arguments.networks:
+        for n in arguments.n:
+            rows = list(measured(name, n, Kendall, arguments))
+            held["parts"][f"{name} {n}"] = {
+                "command": "python -m benchmarks.causal " + " ".join(sys.argv[1:]),
+                "settings": vars(arguments),
+                "test": Kendall.__name__,
+                "version": dpmic_jax.__version__,
+                "python": platform.python_version(),
+                "machine": platform.machine(),
+                "rows": rows,
+            }
+            # One row a line.
+            RESULTS.write_text(json.dumps(held).replace("}, {", "},\n{") + "\n")
+            print("\n".join(summary(rows)), flush=True)
+    draw([row for part in held["parts"].values() for row in part["rows"]], FIGURE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""`dpmic causal`: which dependences are direct."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.ledger import RECORDS
+from dpmic_jax.cli.options import JSON, SEED, the_key, the_table
+
+_SVT, _EM, _PRIV = "svt-pc", "em-pc", "priv-pc"
+_TESTS: tuple[str, ...] = ("kendall", "signed-kendall", "spearman", "signed-spearman")
+
+
+@click.command()
+@click.argument("table", type=click.Path())
+@click.option("--bounds", type=click.Path(), help="The bounds file.")
+@click.option("--epsilon", type=float, required=True, help="Of the whole search.")
+@click.option("--delta", type=float, default=0.0, show_default=True)
+@click.option("--search", type=click.Choice([_SVT, _EM, _PRIV]), default=_SVT, show_default=True)
+@click.option("--test", type=click.Choice(_TESTS), default=_TESTS[0], show_default=True)
+@click.option(
+    "--threshold",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="A score of at most this is independence.",
+)
+@click.option(
+    "--max-order",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    help="The most columns to condition on.",
+)
+@click.option("--bins", type=click.IntRange(2), default=2, show_default=True, help="Of numbers.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    help="Of svt-pc and priv-pc; else as many as can be needed to remove all edges.",
+)
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.5,
+    show_default=True,
+    help="Of the records in a subsample of priv-pc.",
+)
+@RECORDS
+@click.option("--ledger", type=click.Path(), help="A ledger to charge.")
+@SEED
+@click.option("--picture", type=click.Path(path_type=Path), help="A drawing of the graph.")
+@JSON
+def causal(
+    table: str,
+    *,
+    bounds: str | None,
+    test: str,
+    bins: int,
+    ledger: str | None,
+    seed: int | None,
+    picture: Path | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Find which dependences of TABLE are direct, privately.
+
+    TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
+    """
+    with answered():
+        from dpmic_jax.causal.kendall import Kendall, SignedKendall
+        from dpmic_jax.causal.reading import read_coded
+        from dpmic_jax.causal.search import discover
+        from dpmic_jax.causal.spearman import SignedSpearman, Spearman
+        from dpmic_jax.dp.ledger import LedgerFile
+        from dpmic_jax.screening.books import check_data_set
+
+        makes = (Kendall, SignedKendall, Spearman, SignedSpearman)
+        content, public = the_table(table, bounds)
+        names, data, schema = read_coded(content, bounds=public, bins=bins)
+        if ledger is not None:
+            check_data_set(LedgerFile.open(ledger), schema)
+        search = _search(len(names), data.n, **asked)
+        found = discover(
+            data, makes[_TESTS.index(test)], search, names=names, key=the_key(seed), ledger=ledger
+        )
+        if picture is not None:
+            from dpmic_jax.causal.drawing import draw
+
+            draw(found, picture)
+        click.echo(json.dumps(found.to_dict()) if as_json else str(found))
+
+
+def _search(columns: int, n: int, *, search: str, rounds: int | None, share: float, **others: Any):
+    from dpmic_jax.causal.em_pc import EMPC
+    from dpmic_jax.causal.priv_pc import PrivPC
+    from dpmic_jax.causal.svt_pc import SVTPC
+
+    enough = columns * (columns - 1) // 2 + others["max_order"] + 1
+    if search == _EM:
+        return EMPC(**others)
+    if search == _SVT:
+        return SVTPC(rounds=rounds or enough, **others)
+    return PrivPC(rounds=rounds or enough, subsample=max(1, round(share * n)), tweak=0.0, **others)
