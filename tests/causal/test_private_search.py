@@ -367,3 +367,19 @@ def test_settings_that_make_no_sense_are_refused():
 
 def test_a_query_is_asked_about_as_it_is():
     assert Query(0, 1, (2,)) in queries_of_level(complete(3), 3, 1)
+
+
+def test_the_sieve_has_the_sensitivity_of_its_subsample():
+    """Both are replacement sensitivities of the level's queries, in steps of one lattice."""
+    data = Coded(np.tile(np.arange(400) % 2, (3, 1)), (2, 2, 2))
+    search = PrivPC(epsilon=1.0, threshold=1.0, max_order=1, rounds=5, subsample=100, tweak=0.5)
+    queries = queries_of_level(complete(3), 3, 1)
+    lattice, law = search._level(data, Kendall, queries)
+    part = Coded(data.codes[:, :100], data.categories)
+    unit = 2**lattice.bits
+    for steps, test in ((law.examine_sensitivity, data), (law.sieve_sensitivity, part)):
+        assert steps - 1 < Kendall(test).sensitivity(queries) * unit <= steps
+    assert law.sieve_sensitivity > 1.5 * law.examine_sensitivity
+    assert (law.threshold, law.tweak) == (-unit, unit // 2)
+    assert law.guarantee.epsilon * 5 == pytest.approx(1.0)
+    assert (law.n, law.subsample) == (400, 100)
