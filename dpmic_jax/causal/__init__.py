@@ -1,1 +1,44 @@
 """Which dependences are direct: independence tests and the PC family on top of them."""
+
+from dpmic_jax.causal.binning import binned
+from dpmic_jax.causal.contingency import ChiSquare, GTest
+from dpmic_jax.causal.em_pc import EMPC
+from dpmic_jax.causal.kendall import Kendall, SignedKendall
+from dpmic_jax.causal.marginal import MarginalMICr
+from dpmic_jax.causal.median import SmoothMedian
+from dpmic_jax.causal.plain_pc import pc, pc_original
+from dpmic_jax.causal.priv_pc import PrivPC
+from dpmic_jax.causal.queries import Coded, DependenceTest, Query
+from dpmic_jax.causal.reading import read_coded
+from dpmic_jax.causal.result import CausalResult
+from dpmic_jax.causal.search import discover
+from dpmic_jax.causal.skeleton import p_value_above, score_at_most
+from dpmic_jax.causal.spearman import SignedSpearman, Spearman
+from dpmic_jax.causal.subsampled import SubsampledTest
+from dpmic_jax.causal.svt_pc import SVTPC
+
+__all__ = [
+    "EMPC",
+    "SVTPC",
+    "CausalResult",
+    "ChiSquare",
+    "Coded",
+    "DependenceTest",
+    "GTest",
+    "Kendall",
+    "MarginalMICr",
+    "PrivPC",
+    "Query",
+    "SignedKendall",
+    "SignedSpearman",
+    "SmoothMedian",
+    "Spearman",
+    "SubsampledTest",
+    "binned",
+    "discover",
+    "p_value_above",
+    "pc",
+    "pc_original",
+    "read_coded",
+    "score_at_most",
+]

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.bounds import bounds
+from dpmic_jax.cli.causal import causal
 from dpmic_jax.cli.demo import demo
 from dpmic_jax.cli.inference import test, units
 from dpmic_jax.cli.ledger import ledger
@@ -24,7 +25,7 @@ def main() -> None:
     _keep_compiled_programs()
 
 
-for command in (screen, plan, test, units, bounds, ledger, demo, pairwise, paper):
+for command in (screen, plan, test, units, causal, bounds, ledger, demo, pairwise, paper):
     main.add_command(command)
 
 

@@ -13,7 +13,6 @@ characteristic matrix and every statistic that is read off it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -24,10 +23,11 @@ from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import positive, written
 from dpmic_jax.histogram import Design
+from dpmic_jax.mechanisms.on_bounds import OnBounds
 from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise
 from dpmic_jax.mic.binning import Bounds, by_range
 from dpmic_jax.mic.characteristic import Characteristic
-from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, one_pair, positions, table
+from dpmic_jax.table import BoundsOf, Table, bounds_of
 
 # Counts are clipped to this many scales of the noise beyond 0 and n: hardly ever.
 _ROOM = 30
@@ -50,7 +50,7 @@ class HistogramRelease(PrivateValue):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MICrHistogram:
+class MICrHistogram(OnBounds[HistogramRelease]):
     """Release a noisy histogram of a pair, and MIC and its kin off it: epsilon-DP for each pair.
 
     Attributes:
@@ -96,26 +96,10 @@ class MICrHistogram:
             label=label,
         )
 
-    def release(
-        self, x: Any, y: Any, *, bounds: Sequence[Bounds], key: Key, label: str = ""
-    ) -> HistogramRelease:
-        """Release one pair; see `MICrLap.release`."""
-        found = self._release(one_pair(x, y), np.array([[0, 1]]), bounds, key, label)
+    def _alone(self, found: HistogramRelease) -> HistogramRelease:
         matrix = Characteristic(found.matrix.values[0], found.matrix.entries)
-        return replace(
-            found,
-            value=np.asarray(found.value).item(),
-            counts=found.counts[0],
-            mass=found.mass[0],
-            matrix=matrix,
-        )
-
-    def release_batch(
-        self, X: Any, *, pairs: Pairs, bounds: BoundsOf, key: Key, label: str = ""
-    ) -> HistogramRelease:
-        """Release many pairs of columns of a table, each at the full cost of one."""
-        data = table(X, "X")
-        return self._release(data, positions(data, pairs), bounds, key, label)
+        whole = {"counts": found.counts[0], "mass": found.mass[0], "matrix": matrix}
+        return replace(super()._alone(found), **whole)
 
     def _release(
         self,

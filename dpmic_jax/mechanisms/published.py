@@ -5,11 +5,10 @@ the noise that is needed. MICr-Geom is not private at the epsilon it states (doc
 and its event charges what it really costs.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -22,15 +21,16 @@ from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import at_least, positive, written
 from dpmic_jax.mechanisms.additive import Additive, MICeLap, MICrLap
+from dpmic_jax.mechanisms.on_bounds import OnBounds
 from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise, described
 from dpmic_jax.mic import sweep, tile
-from dpmic_jax.mic.binning import Bounds, codes
+from dpmic_jax.mic.binning import codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.gains import FastGains
 from dpmic_jax.mic.grids import Bucket, Grid, buckets
 from dpmic_jax.mic.settings import Cut, MICr
 from dpmic_jax.mic.tile import Layout
-from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, one_pair, positions, table
+from dpmic_jax.table import BoundsOf, Table, bounds_of
 
 # Pairs whose noisy counts are held at a time.
 _TOGETHER = 64
@@ -57,7 +57,7 @@ class PublishedMICeLap(_PublishedBound, MICeLap):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedMICrGeom:
+class PublishedMICrGeom(OnBounds[PrivateValue]):
     """MICr-Geom: truncated geometric noise on the counts of every master grid. Not epsilon-DP.
 
     Theorem 4.6 argues that each noisy grid is epsilon-DP and that only one entry comes out. But
@@ -101,20 +101,6 @@ class PublishedMICrGeom:
             settings=(("epsilon a grid", str(self.epsilon)), *described(self.settings(n), n)),
             label=label,
         )
-
-    def release(
-        self, x: Any, y: Any, *, bounds: Sequence[Bounds], key: Key, label: str = ""
-    ) -> PrivateValue:
-        """Release one pair; see `MICrLap.release`."""
-        found = self._release(one_pair(x, y), np.array([[0, 1]]), bounds, key, label)
-        return replace(found, value=np.asarray(found.value).item())
-
-    def release_batch(
-        self, X: Any, *, pairs: Pairs, bounds: BoundsOf, key: Key, label: str = ""
-    ) -> PrivateValue:
-        """Release many pairs of columns of a table, each at the full cost of one."""
-        data = table(X, "X")
-        return self._release(data, positions(data, pairs), bounds, key, label)
 
     def _release(
         self,

@@ -15,9 +15,8 @@ The statistic times n^2 is an integer, so nothing is rounded before the lattice.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -28,10 +27,11 @@ from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeLaplace
 from dpmic_jax.dp.written import positive, whole, written
 from dpmic_jax.mechanisms.histogram import cell_counts
+from dpmic_jax.mechanisms.on_bounds import OnBounds
 from dpmic_jax.mechanisms.release import Key, Release, add_noise
 from dpmic_jax.mic.binning import Bounds
 from dpmic_jax.mic.variation import variation
-from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, one_pair, positions, table
+from dpmic_jax.table import BoundsOf, Table, bounds_of
 
 _FEWEST, _MOST = 2, 256  # parts of an axis
 _TOGETHER = 256  # pairs counted at a time
@@ -46,7 +46,7 @@ def parts_for(n: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariationLap:
+class VariationLap(OnBounds[Release]):
     """Dependence in total variation plus discrete Laplace noise: epsilon-DP for each pair.
 
     Attributes:
@@ -90,20 +90,6 @@ class VariationLap:
             settings=described(self.settings(n)),
             label=label,
         )
-
-    def release(
-        self, x: Any, y: Any, *, bounds: Sequence[Bounds], key: Key, label: str = ""
-    ) -> Release:
-        """Release one pair; see `MICrLap.release`."""
-        found = self._release(one_pair(x, y), np.array([[0, 1]]), bounds, key, label)
-        return replace(found, value=np.asarray(found.value).item())
-
-    def release_batch(
-        self, X: Any, *, pairs: Pairs, bounds: BoundsOf, key: Key, label: str = ""
-    ) -> Release:
-        """Release many pairs of columns of a table, each at the full cost of one."""
-        data = table(X, "X")
-        return self._release(data, positions(data, pairs), bounds, key, label)
 
     def _release(
         self,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmic_jax.causal.binned import binned
+from dpmic_jax.causal.binning import binned
 from dpmic_jax.mic.binning import WithMissing
 
 
