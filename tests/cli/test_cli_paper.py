@@ -49,6 +49,7 @@ def test_tables_without_data_say_where_it_comes_from(tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_tables_are_written_and_go_on_from_their_parts(tmp_path, data):
     first = run("tables", "--quick", "--data", data, "--out", tmp_path / "run")
     assert first.exit_code == 0, first.output
@@ -83,6 +84,7 @@ def test_a_folder_of_another_search_is_refused(tmp_path, monkeypatch):
     assert "other settings" in found.output
 
 
+@pytest.mark.slow
 def test_synthetic_figures_are_summed_up(tmp_path, monkeypatch):
     monkeypatch.setattr(synthetic, "RECORDS", (25,))
     found = run("synthetic", "--quick", "--out", tmp_path)

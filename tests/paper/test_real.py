@@ -94,6 +94,7 @@ def _geom(collection, statistic, epsilon, draws):
     return best
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_draws(collection, tmp_path):
     store = Store(tmp_path, {})
     found = real.measured(collection, 1.0, store, draws=4, seed=5)
