@@ -4,7 +4,7 @@ A round is one `SieveAndExamine`: sparse vector on a new subsample finds a query
 independent, a noisy look at all records decides (docs/causal.md, Theorem 3).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -29,6 +29,7 @@ from dpmic_jax.dp.enclosures import integer
 from dpmic_jax.dp.keys import pair_key
 from dpmic_jax.dp.lattice import Lattice
 from dpmic_jax.dp.selection import SieveAndExamine
+from dpmic_jax.dp.selection.sieve import Answers
 
 _MOST_NATS = Fraction(80)  # of a release: there is next to no noise then
 
@@ -125,9 +126,20 @@ class PrivPC(Search):
         lattice, law = priced(lambda: self._level(data, make, queries))
 
         def look(number: int, start: int) -> Finding | None:
+            # A round is decided by the queries up to the one that it finds. Those behind `end`
+            # count as dependent, and are scored only if none is found before them.
+            for end in _ends(start, len(queries)):
+                told = answers(number, start, end)
+                examined = np.asarray(told.examined)[: end - start]
+                if examined.any():
+                    place = int(np.argmax(examined))
+                    return Finding(start + place, bool(told.above[place]))
+            return None
+
+        def answers(number: int, start: int, end: int) -> Answers:
             def on_subsample(records: Int32[Array, " m"]) -> Int32[Array, " queries"]:
                 part = make(data.take(np.asarray(records)))
-                points = padded(level_points(part, queries[start:], lattice), law.queries, TOP)
+                points = padded(level_points(part, queries[start:end], lattice), law.queries, TOP)
                 return jnp.asarray(-points.astype(np.int32))
 
             def on_all(place: int) -> int:
@@ -135,10 +147,15 @@ class PrivPC(Search):
                     return -TOP  # one that fills up the list, and is not told
                 return -int(level_points(whole, [queries[start + place]], lattice)[0])
 
-            told = law.run(on_subsample, on_all, key=pair_key(key, order, number))
-            place = start + int(np.argmax(np.asarray(told.examined)))
-            if not told.examined.any() or place >= len(queries):
-                return None
-            return Finding(place, bool(told.above[place - start]))
+            return law.run(on_subsample, on_all, key=pair_key(key, order, number))
 
         return look
+
+
+def _ends(start: int, last: int) -> Iterator[int]:
+    """How far to score: 32 queries, then 8 times as many, and at last all."""
+    ahead = 32
+    while start + ahead < last:
+        yield start + ahead
+        ahead *= 8
+    yield last

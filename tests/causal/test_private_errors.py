@@ -12,7 +12,8 @@ from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.dp.keys import seeded_key
 from dpmic_jax.dp.selection.sieve_bounds import no_drift, type_one, type_two
 
-N, ROUNDS, QUERY = 2000, 300, Query(0, 1)
+N, QUERY = 2000, Query(0, 1)
+ROUNDS = pytest.mark.parametrize("rounds", [300, pytest.param(10_000, marks=pytest.mark.slow)])
 MARGIN = sqrt(log(1e5) / (2 * 1000))  # of Dvoretzky, Kiefer and Wolfowitz, for 1000 subsamples
 
 
@@ -22,18 +23,18 @@ def dependent():
     return Coded(np.stack([x, np.where(rng.random(N) < 0.3, 1 - x, x)]), (2, 2))
 
 
-def answers(data, threshold, subsample, tweak):
+def answers(data, threshold, subsample, tweak, rounds):
     """How often the edge was removed, in rounds of e_s = e_e = 1; and the law of a round."""
     search = PrivPC(
-        epsilon=2.0 * ROUNDS,
+        epsilon=2.0 * rounds,
         threshold=threshold,
         max_order=0,
-        rounds=ROUNDS,
+        rounds=rounds,
         subsample=subsample,
         tweak=tweak,
     )
     look = search._opened(data, Kendall, seeded_key(2), 0, [QUERY])
-    found = [look(number, 0) for number in range(ROUNDS)]
+    found = [look(number, 0) for number in range(rounds)]
     lattice, law = search._level(data, Kendall, [QUERY])
     return sum(bool(f and f.independent) for f in found), lattice, law
 
@@ -55,28 +56,34 @@ def drift(data, subsample, lattice, sign):
     return lambda step: min(1.0, float((sign * gaps >= step - 1).mean()) + MARGIN)
 
 
-@pytest.mark.parametrize("subsample", [N, N // 2])
-def test_an_independence_is_missed_no_more_often_than_bounded(subsample):
-    """T is above the score by alpha; the sieve's signs are opposite, so this is its Type I."""
+def missed(subsample, rounds):
+    """Rounds that do not see an independence 3 Delta below T, and the bound on their share.
+
+    The sieve's signs are opposite, so this is its Type I.
+    """
     data = dependent()
     score = Kendall(data).scores([QUERY])[0]
     alpha = 3 * float(Kendall(data).sensitivity([QUERY]))
-    removed, lattice, law = answers(data, score + alpha, subsample, 0.1)
+    removed, lattice, law = answers(data, score + alpha, subsample, 0.1, rounds)
     steps = int(alpha * 2**lattice.bits) - 1
     bound = type_one(law, steps, drift=drift(data, subsample, lattice, 1), rounds=1)
-    assert bound < 0.9
-    missed = ROUNDS - removed
-    assert stats.binomtest(missed, ROUNDS, bound, alternative="greater").pvalue > 1e-4
+    return rounds - removed, bound
 
 
-@pytest.mark.parametrize("subsample", [N, N // 2])
-def test_an_edge_is_removed_wrongly_no_more_often_than_bounded(subsample):
-    """T is below the score by alpha: the sieve's Type II."""
+def wrongly_removed(subsample, rounds):
+    """Rounds that remove an edge Delta above T, and the bound on their share: Type II."""
     data = dependent()
     score = Kendall(data).scores([QUERY])[0]
     delta = float(Kendall(data).sensitivity([QUERY]))
-    removed, lattice, law = answers(data, score - delta, subsample, 0.0)
+    removed, lattice, law = answers(data, score - delta, subsample, 0.0, rounds)
     steps = int(delta * 2**lattice.bits) - 1
-    bound = type_two(law, steps, drift=drift(data, subsample, lattice, -1), rounds=1)
-    assert bound < 0.5
-    assert stats.binomtest(removed, ROUNDS, bound, alternative="greater").pvalue > 1e-4
+    return removed, type_two(law, steps, drift=drift(data, subsample, lattice, -1), rounds=1)
+
+
+@ROUNDS
+@pytest.mark.parametrize("subsample", [N, N // 2])
+@pytest.mark.parametrize(("kind", "most"), [(missed, 0.9), (wrongly_removed, 0.5)])
+def test_answers_are_wrong_no_more_often_than_bounded(kind, most, subsample, rounds):
+    wrong, bound = kind(subsample, rounds)
+    assert bound < most
+    assert stats.binomtest(wrong, rounds, bound, alternative="greater").pvalue > 1e-4
