@@ -192,6 +192,16 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+def kept() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text())["parts"] if RESULTS.exists() else {}
+
+
+def add(name: str, part: dict[str, Any]) -> None:
+    """Read anew, since other parts may be running; one row a line."""
+    content = json.dumps({"parts": kept() | {name: part}})
+    RESULTS.write_text(content.replace("}, {", "},\n{") + "\n")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
@@ -205,11 +215,10 @@ def main() -> None:
     parser.add_argument("--tweak", type=float, default=0.0)
     parser.add_argument("--rounds-factor", type=float, default=1.5)
     arguments = parser.parse_args()
-    held = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"parts": {}}
     for name in arguments.networks:
         for n in arguments.n:
             rows = list(measured(name, n, Kendall, arguments))
-            held["parts"][f"{name} {n}"] = {
+            part = {
                 "command": "python -m benchmarks.causal " + " ".join(sys.argv[1:]),
                 "settings": vars(arguments),
                 "test": Kendall.__name__,
@@ -218,10 +227,9 @@ def main() -> None:
                 "machine": platform.machine(),
                 "rows": rows,
             }
-            # One row a line.
-            RESULTS.write_text(json.dumps(held).replace("}, {", "},\n{") + "\n")
+            add(f"{name} {n}", part)
             print("\n".join(summary(rows)), flush=True)
-    draw([row for part in held["parts"].values() for row in part["rows"]], FIGURE)
+    draw([row for part in kept().values() for row in part["rows"]], FIGURE)
 
 
 if __name__ == "__main__":

@@ -153,9 +153,9 @@ class PrivPC(Search):
 
 
 def _ends(start: int, last: int) -> Iterator[int]:
-    """How far to score: 32 queries, then 8 times as many, and at last all."""
-    ahead = 32
+    """How far to score: 8 queries, then 4 times as many, and at last all."""
+    ahead = 8
     while start + ahead < last:
         yield start + ahead
-        ahead *= 8
+        ahead *= 4
     yield last

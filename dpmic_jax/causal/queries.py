@@ -50,6 +50,9 @@ class Coded:
                     f"expected codes 0 .. categories - 1 in column {column}, whose categories "
                     f"are {most}; declare all that may occur"
                 )
+        # Small codes: records are gone through many times.
+        small = np.min_scalar_type(max(self.categories, default=1))
+        object.__setattr__(self, "codes", codes.astype(small, copy=False))
 
     @property
     def columns(self) -> int:

@@ -58,6 +58,16 @@ def test_every_subset_is_as_likely_and_every_record_there_once(key):
     assert stats.chisquare(list(counts.values())).pvalue > ALARM
 
 
+@pytest.mark.parametrize("subsample", [1, 10, 29, 30])
+def test_the_host_takes_the_records_that_the_device_takes(subsample, key):
+    law = settings(n=30, subsample=subsample, rounds=20)
+    found = law.subsamples(key=key)
+    for number in range(20):
+        here = sieve._subsample_on_host(law, key, jnp.int32(number))
+        assert here.indices.tolist() == found.indices[number].tolist()
+        assert bool(here.blind) == bool(found.blind[number])
+
+
 def test_functions_and_arrays_give_the_same_answers():
     law = settings(n=30, subsample=10, sieve_sensitivity=3, threshold=15, queries=12, rounds=4)
     table = int32(np.random.default_rng(3).integers(0, 2, (30, 12)))
@@ -120,7 +130,9 @@ def test_a_tie_that_would_decide_on_a_record_makes_a_round_blind(monkeypatch):
     for step, n, blind in ((0, 7, True), (1, 8, False)):
         with monkeypatch.context() as patched:
             patched.setattr(jax.random, "bits", words(step))
-            assert bool(settings(n=n).subsamples(key=jax.random.key(0)).blind.all()) == blind
+            law, key = settings(n=n), jax.random.key(0)
+            assert bool(law.subsamples(key=key).blind.all()) == blind
+            assert bool(sieve._subsample_on_host(law, key, jnp.int32(0)).blind) == blind
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 8])
