@@ -133,7 +133,7 @@ def laplace_variance(epsilon: float) -> float:
     """
     if not 0 < epsilon < math.inf:
         raise ValueError(f"expected 0 < epsilon < inf, got {epsilon}")
-    return 0.5 / math.sinh(epsilon / 4) ** 2
+    return 2 * math.exp(-epsilon / 2) / math.expm1(-epsilon / 2) ** 2
 
 
 def estimate(counts: Counts, *, n: int, variance: float, design: Design) -> Estimate:

@@ -12,6 +12,7 @@ from dpmic_jax.cli.inference import test, units
 from dpmic_jax.cli.ledger import ledger
 from dpmic_jax.cli.pairwise import pairwise
 from dpmic_jax.cli.paper import paper
+from dpmic_jax.cli.report import report
 from dpmic_jax.cli.screen import plan, screen
 
 
@@ -25,7 +26,7 @@ def main() -> None:
     _keep_compiled_programs()
 
 
-for command in (screen, plan, test, units, causal, bounds, ledger, demo, pairwise, paper):
+for command in (screen, plan, report, test, units, causal, bounds, ledger, demo, pairwise, paper):
     main.add_command(command)
 
 

@@ -1,6 +1,15 @@
 """What a screen gives back: private values, what they cost, and ways to publish both."""
 
+from dpmic_jax.results.bought import CategoryAxis, Histograms, NumberAxis
 from dpmic_jax.results.screened import ScreenResult, flavour_of
 from dpmic_jax.results.statement import SEEDED, Statement
 
-__all__ = ["SEEDED", "ScreenResult", "Statement", "flavour_of"]
+__all__ = [
+    "SEEDED",
+    "CategoryAxis",
+    "Histograms",
+    "NumberAxis",
+    "ScreenResult",
+    "Statement",
+    "flavour_of",
+]

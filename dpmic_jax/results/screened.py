@@ -4,6 +4,7 @@ import json
 import math
 import operator
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from dpmic_jax.dp.events import Event
 from dpmic_jax.dp.units import Units, units
-from dpmic_jax.results import export, show
+from dpmic_jax.results import export, html, show
+from dpmic_jax.results.bought import Histograms
 from dpmic_jax.results.plots import Plots
 from dpmic_jax.results.statement import Statement
 
@@ -239,6 +241,25 @@ class ScreenResult:
     def from_parquet(cls, path: str | os.PathLike[str]) -> "ScreenResult":
         """The result that `to_parquet` wrote."""
         return cls._of(*export.read_parquet(path))
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        histograms: Sequence[Histograms] = (),
+    ) -> str:
+        """A page for a browser, with nothing outside of it; written to `path` too, if one is given.
+
+        It has the statement in words, a heat map, and a table to sort and filter.
+
+        Args:
+          path: of the file.
+          histograms: bought apart with `MICrHistogram`, of columns of the same table.
+        """
+        text = html.page(self, histograms)
+        if path is not None:
+            export.write_text(path, text)
+        return text
 
     @classmethod
     def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":

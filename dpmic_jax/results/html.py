@@ -1,0 +1,211 @@
+"""A result as one HTML page that needs nothing else: statement, heat map, table, histograms.
+
+All of it is made of what was released. The style and the script are inline, and the page's
+Content-Security-Policy allows those two by their hashes and nothing else: no request leaves it.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context
+from functools import cache
+from html import escape
+from importlib import resources
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from dpmic_jax.dp.written import at_least, written
+from dpmic_jax.results import svg
+from dpmic_jax.results.bought import Cells, Histograms
+from dpmic_jax.results.export import LIMITS
+from dpmic_jax.results.show import short, summary
+from dpmic_jax.results.statement import SEEDED
+
+if TYPE_CHECKING:
+    from dpmic_jax.results.screened import ScreenResult
+
+_TITLE = "Which columns depend on each other"
+_CELL = ((15, 36.0), (40, 18.0), (80, 12.0), (math.inf, 5.0))  # pixels, up to so many columns
+_WITH_NUMBERS = 15  # columns up to which the cells have room for their values
+_WITH_LINES = 80  # and for lines between them
+_SIDE = 300.0  # pixels, of a histogram
+_LONGEST = 200  # letters of a name in the table
+
+
+def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
+    """The whole page: the same text for the same release."""
+    for bought in histograms:
+        bought.check(result)
+    secret = result.statement.secret and all(bought.release.secret for bought in histograms)
+    shown = np.unique(result.pairs).tolist()
+    style, script = f"{_read('report.css')}{svg.rules()}", _read("report.js")
+    return Template(_read("report.html")).substitute(
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        style=style,
+        script=script,
+        content=_content(result, shown, histograms),
+        title=_TITLE if secret else f"{SEEDED}. {_TITLE}",
+        heading=_TITLE,
+        stamp="" if secret else f'<p class="seeded" role="alert">{SEEDED}</p>',
+        summary=escape(summary(result).replace("(*)", "(★)")),
+        promise=escape(_promise(result, histograms)),
+        statement=escape(result.statement.text()),
+        heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
+        independence=f"{result.independence:.3g}",
+        limits=escape(LIMITS),
+        rows=_rows(result, shown),
+        pairs=len(result.mic),
+        histograms="".join(map(_section, histograms)),
+        version=escape(result.statement.version),
+    )
+
+
+def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Histograms]) -> str:
+    """What the script has to know beside the table, as JSON that cannot end its element."""
+    content = {
+        "names": [_plain(result.names[i]) for i in shown],
+        "half_width": result.half_width,
+        "histograms": [
+            {
+                "x": {"name": _plain(x.name), "labels": x.labels},
+                "y": {"name": _plain(y.name), "labels": y.labels},
+                "counts": counts.tolist(),
+                "records": np.round(mass * bought.release.event.n, 1).tolist(),
+            }
+            for bought in histograms
+            for x, y, counts, mass in bought.pairs()
+        ],
+    }
+    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _promise(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
+    """What the whole page keeps, for someone who does not know what epsilon is."""
+    statement = result.statement
+    costs = [statement.epsilon, *(bought.release.event.epsilon for bought in histograms)]
+    epsilon = at_least(sum(map(written, costs), start=written(0.0)))
+    records = statement.relation.records
+    whose, others = ("record", "any other in its place")
+    if records > 1:
+        whose, others = f"records, at most {records},", "any others in their place"
+    unless = f", but for a chance of {statement.delta!r}" if statement.delta else ""
+    together = "the values and the histograms together" if histograms else "all values together"
+    return (
+        f"No one's {whose} made anything on this page more than {_times(epsilon)} times as likely "
+        f"as {others} would have{unless}: epsilon = {_digits(epsilon)}, delta = "
+        f"{_digits(statement.delta)} for {together}."
+    )
+
+
+def _times(epsilon: float) -> str:
+    """e^epsilon, rounded upwards: what is said has to hold."""
+    if epsilon > 10:
+        return f"e^{_digits(epsilon)}"
+    odds = Context(prec=30).create_decimal(repr(epsilon)).exp(Context(prec=30))
+    return f"{Context(prec=3, rounding=ROUND_CEILING).plus(odds):f}"
+
+
+def _digits(value: float) -> str:
+    return repr(value).removesuffix(".0")
+
+
+def _plain(name: str) -> str:
+    return short(name, _LONGEST)
+
+
+def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
+    """The values of the columns that have any, in the order of the table's columns."""
+    matrix = result.matrix[np.ix_(shown, shown)]
+    np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
+    columns = len(shown)
+    cell = next(pixels for most, pixels in _CELL if columns <= most)
+    labels = [(place + 0.5, short(result.names[i])) for place, i in enumerate(shown)]
+    drawn = svg.picture(
+        svg.levels(matrix),
+        svg.Frame(cell, cell, svg.thinned(labels, cell, 12), svg.thinned(labels, cell, 18)),
+        label=f"Heat map of {len(result.mic)} private values of {columns} columns",
+        over=_numbers(matrix, cell) if columns <= _WITH_NUMBERS else "",
+        lines=columns <= _WITH_LINES,
+        stamp="" if result.statement.secret else SEEDED,
+    )
+    absent = len(result.names) - columns
+    left_out = f" Columns without a released pair are left out: {absent}." if absent else ""
+    level = result.independence, f"★ above {result.independence:.3g}"
+    colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)], mark=level)
+    kind = "map" if columns <= _WITH_NUMBERS else "map large"
+    return (
+        f'<figure class="{kind}">{drawn}<figcaption>{colours}<p>Private MICr. Empty cells were not '
+        f"released.{left_out}</p></figcaption><output></output></figure>"
+    )
+
+
+def _numbers(matrix: Float[np.ndarray, "names names"], cell: float) -> str:
+    """The values themselves, in the cells."""
+    return "".join(
+        f'<text class="{"strong" if matrix[i, j] > 0.5 else "weak"}" x="{(j + 0.5) * cell:g}" '
+        f'y="{(i + 0.5) * cell + 4:g}">{f"{matrix[i, j]:.2f}".removeprefix("0")}</text>'
+        for i, j in np.argwhere(~np.isnan(matrix)).tolist()
+    )
+
+
+def _rows(result: "ScreenResult", shown: list[int]) -> str:
+    """A row a pair; the `data` elements hold the released values with all their digits."""
+    place = {column: i for i, column in enumerate(shown)}
+    names = [escape(_plain(name)) for name in result.names]
+    columns: Any = (result.pairs, result.mic, svg.levels(result.mic), result.dependent)
+    return "\n".join(
+        f'<tr data-at="{place[i]} {place[j]}"><td>{names[i]}</td><td>{names[j]}</td>'
+        f'<td class="number l{level}"><data value="{mic!r}">{mic:.3f}</data></td>'
+        f"<td>{'★' if dependent else ''}</td></tr>"
+        for (i, j), mic, level, dependent in zip(*(c.tolist() for c in columns), strict=True)
+    )
+
+
+def _section(bought: Histograms) -> str:
+    drawn = "".join(
+        _histogram(x, y, mass * bought.release.event.n, stamped=not bought.release.secret)
+        for x, y, _, mass in bought.pairs()
+    )
+    return (
+        f'<section><h2>Histograms</h2><p>{escape(bought.text())}</p><div class="many">{drawn}</div>'
+        "</section>"
+    )
+
+
+def _histogram(x: Cells, y: Cells, records: Float[np.ndarray, "x y"], *, stamped: bool) -> str:
+    most = max(records.max().item(), 1e-9)
+    shares = (records / most).T[::-1]  # the largest y first
+    down, across = shares.shape
+    drawn: Int[np.ndarray, "y x"] = np.where(shares > 0, svg.levels(shares), svg.NONE)
+    left = [(down - at, short(text)) for at, text in y.ticks]
+    below = [(at, short(text)) for at, text in x.ticks]
+    title = f"{_plain(y.name)} against {_plain(x.name)}"
+    shown = svg.picture(
+        drawn,
+        svg.Frame(_SIDE / across, _SIDE / down, left, below),
+        label=f"Histogram: {title}",
+        over="",
+        lines=False,
+        stamp=SEEDED if stamped else "",
+    )
+    ticks = [(at, f"{most * at:.3g}") for at in (0.0, 0.5, 1.0)]
+    return (
+        f'<figure class="histogram"><h3>{escape(title)}</h3>{shown}<figcaption>{svg.scale(ticks)}'
+        "<p>Estimated records in a cell.</p></figcaption><output></output></figure>"
+    )
+
+
+@cache
+def _read(name: str) -> str:
+    return resources.files("dpmic_jax.results").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a Content-Security-Policy calls an inline text by."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

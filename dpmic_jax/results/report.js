@@ -1,0 +1,101 @@
+"use strict";
+(() => {
+  const one = (selector, within = document) => within.querySelector(selector);
+  const content = JSON.parse(one("#content").textContent);
+  const body = one("#pairs").tBodies[0];
+  const heads = Array.from(one("#pairs").tHead.rows[0].cells);
+  const pairs = Array.from(body.rows, (row, rank) => {
+    const [x, y, mic, star] = Array.from(row.cells);
+    const names = (x.textContent + "\n" + y.textContent).toLowerCase();
+    return {
+      row, rank, names,
+      at: row.dataset.at,
+      sorted: [x.textContent, y.textContent, Number(mic.firstChild.value), Number(star.textContent !== "")],
+    };
+  });
+
+  const words = one("#words"), least = one("#least"), slide = one("#slide"), starred = one("#starred");
+  const count = one("#count"), more = one("#more");
+  let limit = 500; // rows at a time: a browser is slow with tens of thousands
+  const show = () => {
+    const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const fitting = pairs.filter(({ names, sorted: [, , mic, star] }) =>
+      mic >= Number(least.value) && (star || !starred.checked) && wanted.every((word) => names.includes(word)));
+    body.replaceChildren(...fitting.slice(0, limit).map((pair) => pair.row));
+    more.hidden = !(fitting.length > limit);
+    count.textContent = `${fitting.length} of ${pairs.length} pairs${more.hidden ? "" : `, the first ${limit} shown`}`;
+  };
+  words.addEventListener("input", show);
+  starred.addEventListener("change", show);
+  least.addEventListener("input", () => { slide.value = least.value; show(); });
+  slide.addEventListener("input", () => { least.value = slide.value; show(); });
+  more.addEventListener("click", () => { limit += 1000; show(); });
+  one("#filter").addEventListener("submit", (event) => event.preventDefault());
+  one("#filter").hidden = false;
+
+  // Texts rise at first, numbers fall; what is equal keeps the order of the release.
+  const collator = new Intl.Collator("en", { numeric: true });
+  const compare = [collator.compare, collator.compare, (a, b) => a - b, (a, b) => a - b];
+  heads.forEach((head, column) => {
+    one("button", head).addEventListener("click", () => {
+      const before = head.getAttribute("aria-sort");
+      const rising = before ? before === "descending" : !(column > 1);
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", rising ? "ascending" : "descending");
+      const sign = rising ? 1 : -1;
+      pairs.sort((a, b) => sign * compare[column](a.sorted[column], b.sorted[column]) || a.rank - b.rank);
+      show();
+    });
+  });
+  show();
+
+  // What a picture says of the cell under the pointer, or of the one that arrow keys lead to.
+  const tell = (figure, across, down, say) => {
+    const box = one(".box", figure), grid = one(".grid", figure);
+    const mark = one(".mark", figure), said = one("output", figure);
+    const at = [0, 0];
+    const show = (x, y) => {
+      at[0] = Math.max(0, Math.min(across - 1, x));
+      at[1] = Math.max(0, Math.min(down - 1, y));
+      mark.setAttribute("x", at[0]);
+      mark.setAttribute("y", at[1]);
+      mark.setAttribute("visibility", "visible");
+      said.textContent = say(at[0], at[1]);
+    };
+    const point = (event) => {
+      const there = grid.getBoundingClientRect();
+      const x = (event.clientX - there.left) / there.width, y = (event.clientY - there.top) / there.height;
+      if (Math.min(x, y, 1 - x, 1 - y) >= 0) show(Math.floor(x * across), Math.floor(y * down));
+    };
+    box.addEventListener("pointermove", point);
+    box.addEventListener("pointerdown", point);
+    box.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      show(at[0] + step[0], at[1] + step[1]);
+    });
+    said.textContent = "Point at a cell, or use the arrow keys.";
+  };
+
+  const names = content.names, map = one(".map"), released = new Map();
+  for (const pair of pairs) {
+    released.set(pair.at, pair);
+    released.set(pair.at.split(" ").reverse().join(" "), pair);
+  }
+  if (map) tell(map, names.length, names.length, (x, y) => {
+    if (x === y) return names[x];
+    const pair = released.get(`${x} ${y}`), what = `${names[y]}, ${names[x]}: `;
+    if (!pair) return what + "not released";
+    const [, , mic, star] = pair.sorted;
+    const [low, high] = [mic - content.half_width, mic + content.half_width].map((end) => Math.max(0, Math.min(1, end)).toFixed(3));
+    return `${what}${mic.toFixed(3)}${star ? " ★" : ""} (${low} to ${high})`;
+  });
+  document.querySelectorAll(".histogram").forEach((figure, number) => {
+    const { x, y, counts, records } = content.histograms[number];
+    tell(figure, x.labels.length, y.labels.length, (across, down) => {
+      const up = y.labels.length - 1 - down;
+      return `${x.name} ${x.labels[across]}, ${y.name} ${y.labels[up]}: about ${records[across][up]} (noisy count ${counts[across][up]})`;
+    });
+  });
+})();

@@ -1,0 +1,162 @@
+"""Pictures of coloured cells as inline SVG: they need no script, and take colours from a style."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+LEVELS = 20  # colours that values are drawn in
+NONE = -1  # the level of a cell that is left empty
+# YlGnBu of ColorBrewer, as in the figures: light to dark in every kind of colour vision.
+_ANCHORS = "ffffd9 edf8b1 c7e9b4 7fcdbb 41b6c4 1d91c0 225ea8 253494 081d58"
+_LETTER = 6.8  # pixels, of a label's letter on average
+_LENGTH = 240  # pixels, of the bar of colours
+
+Levels = Int[np.ndarray, "down across"]
+Ticks = Sequence[tuple[float, str]]
+
+
+class Frame(NamedTuple):
+    """Around the cells of a picture.
+
+    Attributes:
+      width, height: of a cell, in pixels.
+      left, below: labels at places among the cells.
+    """
+
+    width: float
+    height: float
+    left: Ticks
+    below: Ticks
+
+
+def colours() -> list[str]:
+    """Of the levels, the palest first."""
+    anchors = [[int(word[k : k + 2], 16) for k in (0, 2, 4)] for word in _ANCHORS.split()]
+    places = np.linspace(0, len(anchors) - 1, LEVELS)
+    channels = [np.interp(places, np.arange(len(anchors)), c) for c in np.transpose(anchors)]
+    return [f"#{r:02x}{g:02x}{b:02x}" for r, g, b in np.round(channels).astype(int).T.tolist()]
+
+
+@cache
+def rules() -> str:
+    """The style of the levels: a colour, and a share of a length.
+
+    On a dark screen the same colours the other way round: what is weak fades into the page.
+    """
+
+    def of(shades: Sequence[str]) -> str:
+        shares = (100 * (i + 0.5) / LEVELS for i in range(LEVELS))
+        pairs = enumerate(zip(shades, shares, strict=True))
+        return "".join(f".l{i}{{--c:{shade};--w:{share:g}%}}" for i, (shade, share) in pairs)
+
+    shades = colours()
+    return f"{of(shades)}\n@media screen and (prefers-color-scheme:dark){{{of(shades[::-1])}}}"
+
+
+def levels(values: Float[np.ndarray, "*shape"]) -> Int[np.ndarray, "*shape"]:
+    """In which of the colours each value in [0, 1] is drawn; in none if it is NaN."""
+    found = np.minimum((np.nan_to_num(values) * LEVELS).astype(int), LEVELS - 1)
+    return np.where(np.isnan(values), NONE, found)
+
+
+def picture(drawn: Levels, frame: Frame, *, label: str, over: str, lines: bool, stamp: str) -> str:
+    """Cells of colours with labels to the left and below.
+
+    Args:
+      drawn: the level of each cell.
+      frame: what is around them.
+      label: what the picture is, for those who do not see it.
+      over: SVG in pixels from the corner of the first cell.
+      lines: whether cells are set apart by lines.
+      stamp: a warning across the picture, where nothing can cut it off; or nothing.
+    """
+    down, across = drawn.shape
+    width, height = across * frame.width, down * frame.height
+    letters = max((len(text) for _, text in (*frame.left, *frame.below)), default=0)
+    room = 14 + _LETTER * letters
+    whole, tall = room + width + 10, 10 + height + 0.75 * room + 10
+    return (
+        f'<div class="box" tabindex="0" role="img" aria-label="{escape(label)}">'
+        f'<svg width="{whole:.0f}" height="{tall:.0f}" '
+        f'viewBox="{-room:.1f} -10 {whole:.1f} {tall:.1f}">'
+        f'<g transform="scale({frame.width:.6g} {frame.height:.6g})">'
+        f'<rect class="grid" width="{across}" height="{down}"/>{_cells(drawn)}'
+        f"{_lines(down, across) if lines else ''}"
+        '<rect class="mark" width="1" height="1" visibility="hidden"/></g>'
+        f"{over}{_labels(frame, height)}{_stamp(stamp, width, height)}</svg></div>"
+    )
+
+
+def scale(ticks: Ticks, *, mark: tuple[float, str] | None = None) -> str:
+    """The colours as a bar, texts at places from 0 to 1 under it, and one mark above it."""
+    texts = (f'<text x="{_LENGTH * at:.1f}" y="30">{escape(text)}</text>' for at, text in ticks)
+    line = ""
+    if mark is not None and mark[0] <= 1:
+        x = _LENGTH * mark[0]
+        line = (
+            f'<path class="level" d="M{x:.1f} -4v22"/>'
+            f'<text x="{min(max(x, 20), _LENGTH - 20):.1f}" y="-8">{escape(mark[1])}</text>'
+        )
+    return (
+        f'<svg class="scale" width="{_LENGTH + 60}" height="56" '
+        f'viewBox="-30 -22 {_LENGTH + 60} 56" role="img" aria-label="Scale of colours">'
+        f'<g transform="scale({_LENGTH / LEVELS:g} 16)">{_cells(np.arange(LEVELS)[None])}</g>'
+        f"{''.join(texts)}{line}</svg>"
+    )
+
+
+def thinned(labels: Ticks, pitch: float, least: float) -> Ticks:
+    """Some of the labels, so that they are at least so many pixels apart."""
+    return labels[:: math.ceil(least / pitch)]
+
+
+def _cells(drawn: Levels) -> str:
+    """A path for each colour: every run of cells of one colour in a row is a thick line."""
+    runs: dict[int, list[str]] = {}
+    for row, line in enumerate(drawn.tolist()):
+        start = 0
+        for level, cells in groupby(line):
+            size = len(list(cells))
+            runs.setdefault(level, []).append(f"M{start} {row}h{size}")
+            start += size
+    paths = (
+        f'<path class="l{level}" d="{"".join(runs[level])}"/>'
+        for level in sorted(runs)
+        if level != NONE
+    )
+    return f'<g class="cells" transform="translate(0 0.5)">{"".join(paths)}</g>'
+
+
+def _lines(down: int, across: int) -> str:
+    upright = "".join(f"M{i} 0v{down}" for i in range(1, across))
+    level = "".join(f"M0 {i}h{across}" for i in range(1, down))
+    return f'<path class="lines" d="{upright}{level}"/>'
+
+
+def _labels(frame: Frame, height: float) -> str:
+    left = (
+        f'<text class="left" x="-7" y="{at * frame.height + 4:.1f}">{escape(text)}</text>'
+        for at, text in frame.left
+    )
+    below = (
+        f'<text class="left" transform="translate({at * frame.width + 4:.1f} {height + 13:.1f}) '
+        f'rotate(-45)">{escape(text)}</text>'
+        for at, text in frame.below
+    )
+    return "".join((*left, *below))
+
+
+def _stamp(text: str, width: float, height: float) -> str:
+    if not text:
+        return ""
+    size = 1.6 * min(width, height) / len(text)
+    return (
+        f'<text class="stamp" transform="translate({width / 2:.1f} {height / 2:.1f}) rotate(-30)" '
+        f'font-size="{size:.1f}">{escape(text)}</text>'
+    )
