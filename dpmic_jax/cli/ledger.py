@@ -80,12 +80,24 @@ def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int
         click.echo(_shown(path))
 
 
+@ledger.command()
+@PATH
+@click.argument("entry", type=click.IntRange(1))
+def release(path: Path, entry: int) -> None:
+    """Give back what is left of a reservation, by its number in `show`."""
+    with answered():
+        from dpmic_jax import LedgerFile
+
+        LedgerFile.open(path).release(entry)
+        click.echo(_shown(path))
+
+
 def _shown(path: Path) -> str:
     from dpmic_jax import LedgerFile
 
     book = LedgerFile.open(path)
     content = book.ledger
-    budget, spent, left = content.budget, content.spent, content.left
+    budget, spent, left = content.budget, content.spent, book.left
     lines = [
         f"data set  {book.data_set}",
         f"ledger    {book.identity}",
@@ -94,7 +106,10 @@ def _shown(path: Path) -> str:
         f"spent     epsilon {spent.epsilon if content.events else 0.0:.6g}",
         f"left      epsilon {left.epsilon:.6g}" + (f", rho {left.rho:.6g}" if left.rho else ""),
     ]
-    for serial, event in enumerate(content.events, start=1):
+    for serial, event in book.charges.items():
         cost = f"{event.count} x {event.guarantee}"
         lines.append(f"{serial:>4}  {event.mechanism}, n={event.n}: {cost}; {event.label}")
+    for serial, kept in book.reservations.items():
+        cost = f"{kept.event.count} x {kept.event.guarantee}"
+        lines.append(f"{serial:>4}  reserved: {kept.times} times {kept.event.mechanism}: {cost}")
     return "\n".join(lines)

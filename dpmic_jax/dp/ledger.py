@@ -1,7 +1,8 @@
 """The durable ledger of one data set: a file that cannot lose a charge.
 
 An SQLite file with a rollback journal and synchronous=EXTRA: a charge is one transaction and
-is on the disk before `charge` returns, so what is computed after it has been paid for. Rows
+is on the disk before `charge` returns, so what is computed after it has been paid for. A row
+is a charge, or sets budget aside for charges, or gives it back (`dp.reservations`). Rows
 are chained by SHA-256 from a root over the header, and the header's row counts them; every
 use of the file checks its structure, the whole chain and the budget again.
 
@@ -11,8 +12,6 @@ After a crash the file and its `-journal` belong together: never move or delete 
 file system has to honour locks and fsync, and to have hard links.
 """
 
-import hashlib
-import json
 import os
 import secrets
 import sqlite3
@@ -23,7 +22,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dpmic_jax.dp.budget import Amount, Budget, BudgetExceeded, Ledger
-from dpmic_jax.dp.events import Event, ReplaceOne, canonical
+from dpmic_jax.dp.contents import Contents, Header, link
+from dpmic_jax.dp.events import Event
+from dpmic_jax.dp.reservations import Entry, GivenBack, Reservation, entry_from_json, standing
 
 __all__ = ["Budget", "BudgetExceeded", "Ledger", "LedgerFile", "LedgerRefused", "Receipt"]
 
@@ -44,51 +45,11 @@ class LedgerRefused(Exception):  # noqa: N818 - like BudgetExceeded
 
 
 class Receipt(NamedTuple):
-    """A charge that is on the disk: its ledger, its place there, and the chain up to it."""
+    """An entry that is on the disk: its ledger, its place there, and the chain up to it."""
 
     ledger: str
     serial: int
     hash: str
-
-
-class Header(NamedTuple):
-    """What is settled when a ledger is made."""
-
-    identity: str  # random, tells ledgers of one name apart
-    data_set: str
-    budget: Budget
-
-    def to_json(self) -> str:
-        budget = {
-            "epsilon": self.budget.epsilon.hex(),
-            "delta": self.budget.delta.hex(),
-            "records": self.budget.relation.records,
-            "failure_share": self.budget.failure_share.hex(),
-        }
-        return canonical({"identity": self.identity, "data_set": self.data_set, "budget": budget})
-
-    @classmethod
-    def from_json(cls, text: str) -> "Header":
-        content = json.loads(text)
-        budget = Budget(
-            epsilon=float.fromhex(content["budget"]["epsilon"]),
-            delta=float.fromhex(content["budget"]["delta"]),
-            relation=ReplaceOne(content["budget"]["records"]),
-            failure_share=float.fromhex(content["budget"]["failure_share"]),
-        )
-        return cls(content["identity"], content["data_set"], budget)
-
-    @property
-    def root(self) -> bytes:
-        return hashlib.sha256(b"dpmic_jax ledger 1\0" + self.to_json().encode("ascii")).digest()
-
-
-class Contents(NamedTuple):
-    """A file's content, checked."""
-
-    header: Header
-    ledger: Ledger
-    head: bytes
 
 
 @dataclass(frozen=True)
@@ -137,7 +98,7 @@ class LedgerFile:
     def charge(self, event: Event) -> Receipt:
         """Enter `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
         with self._writing() as (connection, contents):
-            return _enter(connection, contents, event)
+            return _charge(connection, contents, event)
 
     def charge_once(self, event: Event) -> Receipt:
         """Enter `event` unless it is there, for work that goes on after a crash.
@@ -146,28 +107,57 @@ class LedgerFile:
         what is entered before is taken for this very work, paid for and begun.
         """
         with self._writing() as (connection, contents):
-            if event in contents.ledger.events:
-                serial = contents.ledger.events.index(event) + 1
+            charges = contents.standing.charges
+            serial = next((place for place, one in charges.items() if one == event), None)
+            if serial is not None:
                 query = "SELECT hash FROM charges WHERE serial = ?"
                 (kept,) = connection.execute(query, (serial,)).fetchone()
                 return Receipt(contents.header.identity, serial, kept.hex())
-            return _enter(connection, contents, event)
+            return _charge(connection, contents, event)
+
+    def reserve(self, event: Event, *, times: int) -> Receipt:
+        """Set aside `times` charges like `event`, or raise `BudgetExceeded` and set aside none.
+
+        For work that is worth nothing unless all of it can be paid, such as the fits of a
+        cross-validation. The reservation is in the file when this returns, so it outlives a crash.
+        Later charges draw from it if they have the mechanism, guarantee, relation and count of
+        `event`; all others are refused what it holds. `release` gives back what was not drawn.
+        The reasons are in `dp.reservations`.
+        """
+        reservation = Reservation(event, times)
+        with self._writing() as (connection, contents):
+            try:
+                contents.admit(reservation.whole_event, contents.standing.taken)
+            except BudgetExceeded as error:
+                raise BudgetExceeded(f"none of {times} charges was reserved: {error}") from None
+            return _append(connection, contents, reservation)
+
+    def release(self, serial: int) -> None:
+        """Give back what is left of the reservation of entry `serial`; see `reservations`."""
+        with self._writing() as (connection, contents):
+            if serial not in contents.standing.reserved:
+                raise ValueError(
+                    f"entry {serial} of {self.path} is no reservation, or nothing of it is left; "
+                    "`reservations` has those that are"
+                )
+            _append(connection, contents, GivenBack(serial))
 
     def set_budget(self, budget: Budget) -> None:
-        """Replace the budget, or raise `BudgetExceeded` if what is spent does not fit it.
+        """Replace the budget, or raise `BudgetExceeded` if what is taken does not fit it.
 
+        That is what was charged and what is reserved.
         A larger budget is a weaker promise to the same people: theirs to allow, not ours.
         """
         if not isinstance(budget, Budget):
             raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
         with self._writing() as (connection, contents):
             header = contents.header._replace(budget=budget)
-            events = Ledger(budget, contents.ledger.events).events
-            if any(event.relation.records < budget.relation.records for event in events):
+            taken = Ledger(budget, contents.standing.taken).events
+            if any(event.relation.records < budget.relation.records for event in taken):
                 raise BudgetExceeded("what was charged protects fewer records a person")
             head = header.root
-            for serial, event in enumerate(events, start=1):
-                head = _link(head, serial, event.to_json())
+            for serial, entry in enumerate(contents.entries, start=1):
+                head = link(head, serial, entry.to_json())
                 change = "UPDATE charges SET hash = ? WHERE serial = ?"
                 connection.execute(change, (head, serial))
             change = "UPDATE ledger SET header = ?, head = ?"
@@ -210,7 +200,19 @@ class LedgerFile:
 
     @property
     def left(self) -> Amount:
-        return self.ledger.left
+        """As `Ledger.left`, for a charge that nothing is reserved for."""
+        contents = self._read()
+        return Ledger(contents.header.budget, contents.standing.taken).left
+
+    @property
+    def charges(self) -> dict[int, Event]:
+        """What was charged, by the numbers of the entries."""
+        return self._read().standing.charges
+
+    @property
+    def reservations(self) -> dict[int, Reservation]:
+        """What is reserved and not yet drawn, by the numbers of the entries."""
+        return self._read().standing.reserved
 
     def _read(self) -> Contents:
         with _connection(self.path) as connection:
@@ -218,17 +220,18 @@ class LedgerFile:
             return _checked(connection, self.path)
 
 
-def _enter(connection: sqlite3.Connection, contents: Contents, event: Event) -> Receipt:
-    serial = len(contents.ledger.spend(event).events)
-    head = _link(contents.head, serial, event.to_json())
-    row = (serial, event.to_json(), head)
+def _charge(connection: sqlite3.Connection, contents: Contents, event: Event) -> Receipt:
+    contents.admit(event, contents.standing.before(event))
+    return _append(connection, contents, event)
+
+
+def _append(connection: sqlite3.Connection, contents: Contents, entry: Entry) -> Receipt:
+    serial = len(contents.entries) + 1
+    head = link(contents.head, serial, entry.to_json())
+    row = (serial, entry.to_json(), head)
     connection.execute("INSERT INTO charges VALUES (?, ?, ?)", row)
     connection.execute("UPDATE ledger SET charges = ?, head = ?", (serial, head))
     return Receipt(contents.header.identity, serial, head.hex())
-
-
-def _link(head: bytes, serial: int, event: str) -> bytes:
-    return hashlib.sha256(head + serial.to_bytes(8, "big") + event.encode("ascii")).digest()
 
 
 @contextmanager
@@ -278,13 +281,15 @@ def _checked(connection: sqlite3.Connection, path: Path) -> Contents:
     try:
         header = Header.from_json(text)
         require(header.to_json() == text, "its header is damaged")
-        head, events = header.root, []
-        for place, (serial, event, kept) in enumerate(rows, start=1):
-            head = _link(head, place, event)
+        head, entries = header.root, []
+        for place, (serial, entry, kept) in enumerate(rows, start=1):
+            head = link(head, place, entry)
             require(serial == place and head == kept, f"charge {place} is damaged")
-            events.append(Event.from_json(event))
+            entries.append(entry_from_json(entry))
         require(head == kept_head and charges == len(rows), "charges are missing at the end")
-        return Contents(header, Ledger(header.budget, tuple(events)), head)
+        found = standing(entries)
+        Ledger(header.budget, found.taken)  # refuses what is beyond the budget
+        return Contents(header, tuple(entries), found, head)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise LedgerRefused(f"{path} is refused: its content is damaged") from error
     except BudgetExceeded as error:
