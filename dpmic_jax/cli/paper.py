@@ -87,7 +87,7 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     with answered(resumable=str(out)):
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
-        from dpmic_jax.paper.page import real_table
+        from dpmic_jax.paper.page_tables import real_table
 
         folder, draws, most = data_folder(data), *((10, 130) if quick else (100, 10_000))
         store = out / f"real-{draws}"
@@ -106,7 +106,7 @@ def synthetic(out: Path, quick: bool) -> None:
     """Figures 2 and 4: the mechanisms over the 189 distributions."""
     with answered(resumable=str(out)):
         from dpmic_jax.paper import summary
-        from dpmic_jax.paper.page import synthetic_table
+        from dpmic_jax.paper.page_tables import synthetic_table
         from dpmic_jax.paper.synthetic import RECORDS, Study
 
         study = Study(iterations=5, large_iterations=2, mice_sets=1) if quick else Study()
@@ -124,7 +124,7 @@ def consistency(out: Path, quick: bool) -> None:
     """How MICr comes nearer to MIC* as n grows, and MIC* to its limit as partitions do."""
     with answered():
         from dpmic_jax.paper import summary
-        from dpmic_jax.paper.page import consistency_table
+        from dpmic_jax.paper.page_tables import consistency_table
 
         records, sets = (
             ((100, 1000, 10_000), (5, 2, 1))
@@ -152,7 +152,7 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
         from dpmic_jax.paper import others
         from dpmic_jax.paper import tried as trials
         from dpmic_jax.paper.collections import data_folder
-        from dpmic_jax.paper.page import geom_table, others_table
+        from dpmic_jax.paper.page_tables import geom_table, others_table
         from dpmic_jax.paper.store import Store
 
         folder, draws = data_folder(data), 2 if quick else 5

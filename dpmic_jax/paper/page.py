@@ -1,24 +1,29 @@
 """The page "The paper's numbers and ours", from the files that the commands write."""
 
-import itertools
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpmic_jax import tuned
 from dpmic_jax.paper import printed, summary
-from dpmic_jax.paper.functions import FUNCTIONS
+from dpmic_jax.paper.page_tables import (
+    OURS,
+    consistency_table,
+    convergence_table,
+    defaults_table,
+    errors_of,
+    finer_table,
+    geom_table,
+    markdown,
+    others_table,
+    parts_table,
+    real_table,
+    synthetic_table,
+    table_2,
+    wanted_table,
+)
 from dpmic_jax.paper.summary import Rows
+from dpmic_jax.paper.tuning import FINENESS
 
-# Every way of ours that is judged, one release each.
-_OURS = ("ours", "ours, MIC*", "variation, MIC*")
 _WORTH = 0.02  # of WSUM: less is no reason to search again
-# Median unsigned errors to reach: of a prototype with B up to 300, and what to aim for beyond.
-_WANTED = {
-    ("Baseball", 1.0): (0.036, 0.02),
-    ("Baseball", 0.1): (0.21, 0.12),
-    ("Spellman4381", 1.0): (0.0068, 0.005),
-    ("Spellman4381", 0.1): (0.035, 0.02),
-}
 
 
 def page(content: dict[str, Any]) -> str:
@@ -55,14 +60,14 @@ def page(content: dict[str, Any]) -> str:
         table_2(tuned.published()),
         "\nThe package's defaults, with noise of the exact sensitivity:\n",
         defaults_table(tuned.settings()),
-        _FINER.format(**tried),
+        _FINER.format(finest=max(FINENESS), **tried),
         finer_table(tried["finer"]),
         _finer_text(tried["finer"]),
         "\n## Consistency\n",
         _CONSISTENCY.format(command=consistency["command"]),
         consistency_table(consistency["rows"]),
         "\nMIC\\* itself, of the 21 functions at R^2 = 0.5 and 0.9, for finer master partitions:\n",
-        _convergence(consistency["mic_star"]),
+        convergence_table(consistency["mic_star"]),
     ]
     return "\n".join(sections) + "\n"
 
@@ -121,7 +126,7 @@ numbers of parts, several parts on both axes. The rule of 2 sqrt(n) parts is nea
 n, and not the best at each.
 """
 _FINER = """
-The search went up to c = 5. The same settings with c = 8 (`{command}`), on the same data sets:
+The search went up to c = {finest}. The same settings beyond it (`{command}`), on the same data:
 """
 _TUNING = """`{command}`. The objective is the paper's WSUM. What it finds for the published
 mechanisms, beside what Table 2 prints; "above" is how much larger WSUM is at the printed setting
@@ -132,36 +137,10 @@ each function over its nine R^2, at the defaults for epsilon = 10.
 """
 
 
-def real_table(rows: Rows) -> str:
-    """Tables 1 and 3, with what is printed."""
-    lines = []
-    for row in rows:
-        cell = summary.printed_cell(row)
-        error = printed.UNSIGNED.get((row["collection"], row["mechanism"]))
-        error = error if row["epsilon"] == 1 else None
-        lines.append(
-            [
-                row["collection"],
-                f"{row['epsilon']:g}",
-                row["mechanism"],
-                row["setting"],
-                f"{row['bias']:.3f}" + _bracketed(cell and cell.bias),
-                f"{row['variance']:.2g}" + _bracketed(cell and cell.variance),
-                f"{row['unsigned']:.4f}" + _bracketed(error),
-            ]
-        )
-    titles = ("collection", "epsilon", "mechanism", "setting", "bias", "variance", "unsigned error")
-    return _table(titles, lines)
-
-
 def _pairs(rows: Rows) -> str:
     """How many pairs of each collection were looked at."""
     first, *others, last = {row["collection"]: row["pairs"] for row in rows}.values()
     return f"{', '.join(map(str, (first, *others)))} and {last}"
-
-
-def _bracketed(value: float | None) -> str:
-    return "" if value is None else f" ({value:g})"
 
 
 def _missed(rows: Rows) -> str:
@@ -172,25 +151,6 @@ def _missed(rows: Rows) -> str:
         "for Spellman23) and a variance within a factor of 1.5 or 0.02. "
         f"Not reproduced: {'; '.join(missed) or 'none'}."
     )
-
-
-def wanted_table(rows: Rows) -> str:
-    """Which rows of ours reach the errors that are wanted."""
-    lines = []
-    for (collection, epsilon), levels in _WANTED.items():
-        found = {
-            row["mechanism"]: row["unsigned"]
-            for row in rows
-            if (row["collection"], row["epsilon"]) == (collection, epsilon)
-            and row["mechanism"].startswith("ours")
-        }
-        cells = [
-            f"{level:g}: "
-            + ("; ".join(f"{n} ({v:.4f})" for n, v in found.items() if v <= level) or "no row")
-            for level in levels
-        ]
-        lines.append([collection, f"{epsilon:g}", *cells])
-    return _table(("collection", "epsilon", "wanted, reached by", "aimed for, reached by"), lines)
 
 
 def _geom_text(tried: dict[str, Any]) -> str:
@@ -204,98 +164,29 @@ def _geom_text(tried: dict[str, Any]) -> str:
     )
 
 
-def geom_table(rows: Rows) -> str:
-    """MICr-Geom on Spellman4381 by other settings and summaries."""
-    names = [name for name in rows[0] if name not in ("bounds", "B", "c", "variance")]
-    lines = [
-        [row["bounds"], f"{row['B']}", f"{row['c']}", f"{row['variance']:.1e}"]
-        + [f"{row[name]:.4f}" for name in names]
-        for row in rows
-    ]
-    return _table(("bounds", "B", "c", "variance", *names), lines)
-
-
-def others_table(rows: Rows) -> str:
-    """Errors on shapes that are no functions."""
-    shapes = [name for name in rows[0] if name not in ("n", "epsilon", "mechanism")]
-    lines = [
-        [f"{row['n']}", f"{row['epsilon']:g}", row["mechanism"].replace("*", "\\*")]
-        + [f"{row[name]:.3f}" for name in shapes]
-        + [f"{sum(row[name] for name in shapes) / len(shapes):.3f}"]
-        for row in rows
-    ]
-    return _table(("n", "epsilon", "", *shapes, "mean"), lines)
-
-
-def parts_table(rows: Rows) -> str:
-    """Errors by the number of parts."""
-    levels = [name for name in rows[0] if name not in ("n", "parts")]
-    lines = [
-        [f"{row['n']}", f"{row['parts']}", *(f"{row[level]:.4f}" for level in levels)]
-        for row in rows
-    ]
-    return _table(("n", "parts", *(f"epsilon = {level}" for level in levels)), lines)
-
-
-def finer_table(rows: Rows) -> str:
-    """WSUM with c = 5 and c = 8."""
-    lines = [
-        [
-            f"{row['n']}",
-            f"{row['epsilon']:g}",
-            f"{row['B']}",
-            f"{row['ratio']:g}",
-            f"{row['5']:.4f}",
-            f"{row['8']:.4f}",
-            f"{row['8'] / row['5'] - 1:+.1%}",
-        ]
-        for row in rows
-    ]
-    return _table(("n", "epsilon", "B", "ladder", "c = 5", "c = 8", "change"), lines)
-
-
 def _finer_text(rows: Rows) -> str:
-    best = min(rows, key=lambda row: row["8"] / row["5"])
-    gain = 1 - best["8"] / best["5"]
+    best = min(rows, key=lambda row: row["finer_wsum"] / row["wsum"])
+    gain = 1 - best["finer_wsum"] / best["wsum"]
     if gain <= _WORTH:
-        return f"\nNothing changes by more than {_WORTH:.0%}: c = 5 is enough."
+        return f"\nNothing falls by more than {_WORTH:.0%}: the search went far enough."
     return (
-        f"\nA finer master pays, by {gain:.0%} at n = {best['n']}, epsilon = {best['epsilon']:g}. "
-        "The shipped table has not been searched again with it: pass `statistic=MICr(B=..., c=8)`."
+        f"\nA finer master would still pay, by {gain:.0%} at n = {best['n']}, epsilon = "
+        f"{best['epsilon']:g}, at {(best['finer'] / best['c']) ** 2:.1f} times the work: pass "
+        f"`statistic=MICr(B=..., c={best['finer']})`."
     )
-
-
-def _errors(rows: Rows) -> dict[tuple[int, float], dict[str, float]]:
-    found: dict[tuple[int, float], dict[str, float]] = {}
-    for row in rows:
-        found.setdefault((row["n"], row["epsilon"]), {})[row["mechanism"]] = row["error"]
-    return found
-
-
-def synthetic_table(rows: Rows) -> str:
-    """Mean absolute errors over the distributions."""
-    lines = []
-    for (n, epsilon), errors in _errors(rows).items():
-        best = min(errors[name] for name in printed.MECHANISMS)
-        ours = min(errors[name] for name in _OURS)
-        values = [f"{error:.4f}" for error in errors.values()]
-        lines.append([f"{n}", f"{epsilon:g}", *values, f"{ours / best:.2f}"])
-    names = next(iter(_errors(rows).values()))
-    titles = ("n", "epsilon", *(name.replace("*", "\\*") for name in names), "ratio")
-    return _table(titles, lines)
 
 
 def _verdict(rows: Rows) -> str:
     """Where ours is at most 0.75 of the best published error, or within 10 % of no noise."""
     short = []
-    for (n, epsilon), errors in _errors(rows).items():
-        ours = min(errors[name] for name in _OURS)
+    for (n, epsilon), errors in errors_of(rows).items():
+        ours = min(errors[name] for name in OURS)
         best = min(errors[name] for name in printed.MECHANISMS)
         if ours > 0.75 * best and ours > 1.1 * errors["ours, noiseless"]:
             short.append(f"n = {n}, epsilon = {epsilon:g} ({ours / best:.2f})")
     return (
         "\nOurs is at most 0.75 of the best published error, or within 10 % of noiseless MICr, at "
-        f"{len(_errors(rows)) - len(short)} of {len(_errors(rows))} settings. "
+        f"{len(errors_of(rows)) - len(short)} of {len(errors_of(rows))} settings. "
         f"Not at: {'; '.join(short) or 'none'}."
     )
 
@@ -312,88 +203,4 @@ def _in_words(rows: Rows) -> str:
         if (250, name) in at:
             found = f"{at[250, name]['variance']:.4f}"
             lines.append([f"{name}, n = 250: median variance", found, f"{wanted:g}"])
-    return _table(("", "here", "printed"), lines)
-
-
-def table_2(published: Rows) -> str:
-    """What tuning finds for the published mechanisms."""
-    places = {("MICr-Geom", 1.0): 0, ("MICr-Geom", 0.1): 1, ("MICr-Lap", 1.0): 2}
-    places["MICr-Lap", 0.1] = 3
-    lines = []
-    for row in published:
-        for name in ("MICr-Lap", "MICr-Geom"):
-            c, B = printed.TABLE_2[row["n"]][places[name, row["epsilon"]]]
-            best, *_ = found = row[name]
-            above = next((w / best[2] - 1 for fc, fB, w in found if (fc, fB) == (c, B)), None)
-            lines.append(
-                [
-                    f"{row['n']}",
-                    f"{row['epsilon']:g}",
-                    name,
-                    f"({best[0]:g}, {best[1]})",
-                    f"({c}, {B})",
-                    "not tried" if above is None else f"{above:.1%}",
-                ]
-            )
-    return _table(("n", "epsilon", "mechanism", "found (c, B)", "printed", "above"), lines)
-
-
-def defaults_table(settings: Rows) -> str:
-    """The shipped table at three epsilons."""
-    lines = []
-    for row in settings:
-        if row["epsilon"] in (0.1, 1.0, 10.0):
-            both = [_setting(row[kind]) for kind in ("accurate", "cheap")]
-            errors = [f"{row[kind]['wsum']:.4f}" for kind in ("accurate", "cheap")]
-            work = f"{row['accurate']['evaluations'] / row['cheap']['evaluations']:.1f}"
-            cells = (both[0], errors[0], both[1], errors[1], work)
-            lines.append([f"{row['n']}", f"{row['epsilon']:g}", *cells])
-    titles = (
-        "n",
-        "epsilon",
-        "most accurate",
-        "WSUM",
-        "cheapest within 5 %",
-        "WSUM",
-        "times cheaper",
-    )
-    return _table(titles, lines)
-
-
-def _setting(entry: dict[str, Any]) -> str:
-    sizes = "all sizes" if entry["ratio"] == 1 else f"ladder {entry['ratio']:g}"
-    return f"B = {entry['B']}, c = {entry['c']:g}, {sizes}"
-
-
-def consistency_table(rows: Rows) -> str:
-    """Errors by function and n."""
-    lines = [[name, *(f"{row[name]:.4f}" for row in rows)] for name in FUNCTIONS]
-    falling = sum(
-        all(later[name] < earlier[name] for earlier, later in itertools.pairwise(rows))
-        for name in FUNCTIONS
-    )
-    titles = ("function", *(f"n = {row['n']} ({row['setting']})" for row in rows))
-    return _table(titles, lines) + f"\n\nFalling at every step: {falling} of {len(FUNCTIONS)}."
-
-
-def _convergence(rows: Rows) -> str:
-    lines = [
-        [
-            f"{row['master']}, {row['fixed']}",
-            f"{row['mean']:.5f}",
-            f"{row['mean_change']:.5f}",
-            f"{row['largest_change']:.5f}",
-        ]
-        for row in rows
-    ]
-    return _table(("master, fixed", "mean MIC\\*", "mean change", "largest change"), lines)
-
-
-def _table(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rule = "|".join("---" for _ in titles)
-    rows = [
-        f"| {' | '.join(titles)} |",
-        f"|{rule}|",
-        *(f"| {' | '.join(line)} |" for line in lines),
-    ]
-    return "\n".join(rows)
+    return markdown(("", "here", "printed"), lines)

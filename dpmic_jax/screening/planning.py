@@ -41,17 +41,18 @@ ValueLaw = LatticeLaplace | LatticeGauss
 
 # Candidates for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
-_MOST_CELLS = 150
+_MOST_CELLS, _FINEST = 150, 5
 
 
 def bulk(n: int, epsilon: float) -> MICr:
-    """The cheap default for n records and an epsilon for each pair, with 150 cells at the most.
+    """The cheap default for n records and an epsilon for each pair; at most 150 cells and c = 5.
 
-    More cells would show more only where noise is small, and a screen's noise is that of many
-    pairs; they would cost more time and memory than all else (docs/running.md is for 150).
+    More cells and finer masters would show more only where noise is small, and a screen's noise
+    is that of many pairs; they would cost more time and memory than all else (docs/running.md is
+    for these).
     """
-    statistic = cheap_defaults(n, epsilon)
-    return replace(statistic, B=min(cells(statistic.B, n), _MOST_CELLS))
+    cheap = cheap_defaults(n, epsilon)
+    return replace(cheap, B=min(cells(cheap.B, n), _MOST_CELLS), c=min(cheap.c, _FINEST))
 
 
 class Choice(NamedTuple):

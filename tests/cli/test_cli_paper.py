@@ -122,7 +122,7 @@ def test_what_was_tried_is_written(tmp_path, data, monkeypatch):
     # Two parts see nothing of what turns within them.
     assert coarse["1"] > 1.5 * fine["1"]
     assert {row["n"] for row in content["finer"]} == {250}
-    assert all(0.5 < row["8"] / row["5"] < 1.5 for row in content["finer"])
+    assert all(0.5 < row["finer_wsum"] / row["wsum"] < 1.5 for row in content["finer"])
     errors = {(r["n"], r["epsilon"], r["mechanism"]): r["circle"] for r in content["others"]}
     # More records, and less noise, help the statistic that is consistent.
     assert errors[1000, 1.0, "ours"] < errors[250, 0.1, "ours"]
