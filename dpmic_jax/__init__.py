@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         mic_star_estimate,
         private_bounds,
     )
+    from dpmic_jax.mic.soft import soft_micr
     from dpmic_jax.results import ScreenResult
     from dpmic_jax.schema import (
         Categories,
@@ -182,6 +183,7 @@ __all__ = [
     "screen",
     "secret_key",
     "seeded_key",
+    "soft_micr",
     "tic",
     "tic_normalised",
     "units",
@@ -189,9 +191,10 @@ __all__ = [
 ]
 
 
-# Where the private part is. It is imported when it is first used, for it takes a quarter of a
-# second.
-_PRIVATE = (
+# Where soft MICr and the private part are. They are imported when they are first used, for the
+# private part takes a quarter of a second.
+_LATER = (
+    "mic.soft",
     "dp.budget",
     "dp.events",
     "dp.keys",
@@ -210,7 +213,7 @@ _PRIVATE = (
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for module in (import_module(f"dpmic_jax.{part}") for part in _PRIVATE):
+        for module in (import_module(f"dpmic_jax.{part}") for part in _LATER):
             if hasattr(module, name):
                 return getattr(module, name)
     raise AttributeError(f"module 'dpmic_jax' has no attribute {name!r}")
