@@ -1,6 +1,15 @@
 """JAX in its strictest settings, shapes and types checked, hypothesis repeatable."""
 
+import atexit
 import os
+import shutil
+import tempfile
+
+# Workers and the commands that tests start share what is compiled, for this run only.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpmic-tests-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 # Before JAX starts: the sharding tests need several devices.
 os.environ["XLA_FLAGS"] = (
