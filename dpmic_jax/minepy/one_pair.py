@@ -1,0 +1,85 @@
+"""The characteristic matrix of one pair in float64: nothing to compile, and no rounding to see."""
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int, Integer
+
+from dpmic_jax.mic.characteristic import Characteristic
+from dpmic_jax.mic.grids import Grid
+from dpmic_jax.minepy.partitions import Columns, Runs, clumps, parts_of, superclumps
+from dpmic_jax.minepy.settings import Plan, characteristic
+
+ROUNDING = 1e-13  # bits
+
+
+def score(columns: Columns, x: int, y: int, plan: Plan) -> Characteristic:
+    """Score columns x and y of a table on every grid of a plan."""
+    bits = np.stack([_half(columns, x, y, plan.grids), _half(columns, y, x, plan.grids)], axis=1)
+    obtained = columns.obtained[[y, x]].T
+    found = characteristic(plan, bits[..., None], obtained[..., None])
+    return Characteristic(found.values[0], found.entries)
+
+
+def _half(columns: Columns, merged: int, fixed: int, grids: tuple[Grid, ...]) -> np.ndarray:
+    """Bits of every score with one column fixed: ApproxMaxMI."""
+    if not grids:
+        return np.zeros(0)
+    rows = columns.rows[fixed][columns.order[merged]]
+    ties = Runs(columns.ties.start[:, [merged]], columns.ties.end[:, [merged]])
+    master = parts_of(superclumps(clumps(rows, ties), grids), len(rows))
+    found = [
+        merge(_edge_counts(master[:, index], rows[:, index]), grid.parts)
+        for index, grid in enumerate(grids)
+    ]
+    return np.concatenate(found)
+
+
+def _edge_counts(
+    parts: Int[np.ndarray, " n"], rows: Integer[np.ndarray, " n"]
+) -> Int[np.ndarray, "edges rows"]:
+    """Records of each row before each edge of the master parts."""
+    counts = np.zeros((parts[-1] + 2, rows.max() + 1), np.int64)
+    np.add.at(counts, (parts + 1, rows), 1)
+    return np.cumsum(counts, axis=0)
+
+
+def merge(edge_counts: Int[np.ndarray, "edges rows"], parts: int) -> Float[np.ndarray, " sizes"]:
+    """Most information that 2, 3, ..., `parts` merged parts can keep, in bits: OptimizeXAxis.
+
+    `dpmic_jax.mic.optimise` has the recursion; here it is one max-plus product a part.
+    """
+    counts = np.column_stack([edge_counts, edge_counts.sum(axis=1)])
+    n = int(counts[-1, -1])
+    entropy = -_gain(counts[:1], counts[-1:], n)[0, 0]
+    from_start, to_end = _gain(counts[:1], counts, n)[0], _gain(counts, counts[-1:], n)[:, 0]
+    found = [(from_start + to_end).max()]
+    if parts > 2:
+        between = _gain(counts, counts, n)
+        between[np.tri(len(counts), k=-1, dtype=bool)] = -np.inf
+        best = from_start
+        for _ in range(parts - 2):
+            best = (best[:, None] + between).max(axis=0)
+            found.append((best + to_end).max())
+    bits = (np.array(found) + entropy) / n
+    # What is left where nothing is told is rounding, which a geometric mean would show.
+    return np.where(bits < ROUNDING, 0, bits)
+
+
+def _gain(
+    begin: Int[np.ndarray, "begins rows"], end: Int[np.ndarray, "ends rows"], n: int
+) -> Float[np.ndarray, "begins ends"]:
+    """g of a part from each edge to each other one: phi of its rows, less phi of its sum."""
+    phi = _phi(n)
+    gain = np.zeros((len(begin), len(end)))
+    for row in range(begin.shape[1]):
+        inside = np.abs(end[None, :, row] - begin[:, None, row])
+        gain += phi[inside] if row < begin.shape[1] - 1 else -phi[inside]
+    return gain
+
+
+@lru_cache(maxsize=8)
+def _phi(n: int) -> Float[np.ndarray, " n_plus_1"]:
+    """a log2 a for a = 0 .. n."""
+    count = np.arange(n + 1, dtype=np.float64)
+    return count * np.log2(np.maximum(count, 1))
