@@ -222,7 +222,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     panels[0, 0].legend(fontsize=7)
     figure.supxlabel("epsilon", fontsize=9)
     figure.supylabel("F1 of the skeleton", fontsize=9)
-    figure.savefig(path, dpi=100)
+    figure.savefig(path, dpi=70)
 
 
 def kept() -> dict[str, Any]:

@@ -65,6 +65,7 @@ def test_tables_are_written_and_go_on_from_their_parts(tmp_path, data):
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*.npz")} == times
 
 
+@pytest.mark.slow
 def test_tuning_writes_a_table_that_the_package_can_read(tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "QUICK", TINY)
     found = run("tune", "--quick", "--out", tmp_path)

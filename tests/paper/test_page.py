@@ -125,7 +125,7 @@ def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
     assert "3 releases of each of 11, 22 and 33 pairs" in text
     assert "printed 0.019,\nwith a bias of 0.02 and a variance of 0.0001." in text
     assert "| own | 137 | 1 | 3.0e-05 | 0.0150 | 0.0244 |" in text
-    assert "| 250 | 0.1 | 60 | 1.5 | 0.2000 | 0.1900 | -5.0% |" in text
+    assert "| 250 | 0.1 | B = 60, c = 12, ladder 1.5 | 0.2000 | 0.1900 | -5.0% |" in text
     assert "| 250 | 32 | 0.0700 | 0.1700 |" in text
     assert "| 250 | 1 | ours, MIC\\* | 0.200 | 0.100 | 0.150 |" in text
 

@@ -44,6 +44,7 @@ def test_draws_are_releases_of_the_mechanism_itself(collection, name, mechanism)
         np.testing.assert_array_equal(found[name][draw], release.value)
 
 
+@pytest.mark.slow
 def test_geometric_noise_that_is_next_to_none_leaves_micr(collection):
     """At epsilon = 80 a count changes with a chance of e^-40."""
     statistic = dm.PublishedMICrGeom(epsilon=80.0).settings(120)
