@@ -90,6 +90,7 @@ def test_untied_columns_agree_as_far_as_the_master_partitions_do(table):
     assert np.abs(gaps).max() < 0.03
 
 
+@pytest.mark.slow
 def test_ties_move_mic_by_less_than_0_04(rng):
     for levels in (3, 10, 40):
         x = rng.integers(0, levels, 337).astype(float)

@@ -59,6 +59,7 @@ def test_the_error_against_mic_star_falls_on_the_family_itself(rng, n):
     assert np.abs(found - stars).mean() < 0.85 * np.abs(out - stars).mean()
 
 
+@pytest.mark.slow
 def test_takes_what_a_default_mechanism_releases_and_keeps_its_shape(rng):
     x, y = rng.random((2, 400))
     key = jax.random.key(1)

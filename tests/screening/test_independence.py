@@ -38,6 +38,7 @@ def test_independent_columns_stay_below_the_level(rng, kind, n):
     assert values(statistic, n, kind, rng).max() < independence_level(statistic, n, 45, 1e-3)
 
 
+@pytest.mark.slow
 def test_uniform_columns_come_near_it(rng):
     """Otherwise it would be of no use."""
     statistic = bulk(3000, 0.1)

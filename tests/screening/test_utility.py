@@ -14,6 +14,7 @@ def check(row):
         assert row["strong_found"] >= 0.95 * row["keys"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ask", "delta"), [(utility.ASKS[0], 1e-6), (utility.ASKS[1], 0.0)])
 def test_right_answers_are_as_many_as_expected(ask, delta):
     check(utility.measure(ask, 1.0, delta, keys=40))
