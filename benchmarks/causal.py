@@ -202,6 +202,8 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
                 if not kept:
                     continue
                 if algorithm == "PC":
+                    range_of = [r["f1"] for r in kept]
+                    panel.axhspan(min(range_of), max(range_of), color=color, alpha=0.08, lw=0)
                     panel.axhline(
                         np.mean([r["f1"] for r in kept]), color=color, ls=":", label=algorithm
                     )
@@ -222,7 +224,7 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     panels[0, 0].legend(fontsize=7)
     figure.supxlabel("epsilon", fontsize=9)
     figure.supylabel("F1 of the skeleton", fontsize=9)
-    figure.savefig(path, dpi=70)
+    figure.savefig(path, dpi=68)
 
 
 def kept() -> dict[str, Any]:
