@@ -1,23 +1,16 @@
 """MINE against fast-mine, and against the published procedure walked record by record."""
 
 import itertools
-import os
-from pathlib import Path
 
 import fast_mine
 import numpy as np
 import pytest
 import reference
+from baseball import REAL, with_real_data
 
-import dpmic_jax
 from dpmic_jax.minepy import MINE
 
 SETTINGS = list(itertools.product((0.4, 0.6, 9), (1, 5, 15), ("mic_approx", "mic_e")))
-REAL = Path(os.environ.get("DPMIC_DATA", Path(dpmic_jax.__file__).parents[2] / "shared" / "data"))
-with_real_data = pytest.mark.skipif(
-    not (REAL / "baseball.csv").is_file(),
-    reason="the data of the paper are no part of the repository: set DPMIC_DATA to their folder",
-)
 
 
 def scored(x, y, settings):

@@ -1,29 +1,21 @@
 """pstats and cstats against fast-mine and against MINE, on the compiled path and off it."""
 
 import itertools
-import os
 import subprocess
 import sys
 from functools import partial
-from pathlib import Path
 
 import fast_mine
 import jax
 import numpy as np
 import pytest
 import reference
+from baseball import REAL, with_real_data
 
-import dpmic_jax
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.minepy import MINE, cstats, pairs, partitions, pstats, tile
 from dpmic_jax.minepy.settings import Settings
-
-REAL = Path(os.environ.get("DPMIC_DATA", Path(dpmic_jax.__file__).parents[2] / "shared" / "data"))
-with_real_data = pytest.mark.skipif(
-    not (REAL / "baseball.csv").is_file(),
-    reason="the data of the paper are no part of the repository: set DPMIC_DATA to their folder",
-)
 
 
 def table(n, tied, rng):
