@@ -13,6 +13,9 @@ from dpmic_jax.mic.gains import UNIT, Gains
 
 # Below any information that grids.MOST_ROWS allows, and far enough from -2^31 to add to.
 IMPOSSIBLE = np.int32(-16 * UNIT)
+# From so many parts on, edges are pushed so many at a time: then what has been found outweighs the
+# gains, and is read and written once for all of them. With fewer parts it only takes longer.
+MANY_PARTS, TOGETHER = 7, 4
 
 
 def best_information(
@@ -37,7 +40,7 @@ def best_information(
     """
     rows = gains.prepare(edge_counts)
     edges = jnp.concatenate([rows, rows.sum(axis=1, keepdims=True, dtype=rows.dtype)], axis=1)
-    recurse = _two_parts if parts == 2 else _many_parts
+    recurse = _many_parts if parts >= MANY_PARTS else _few_parts if parts > 2 else _two_parts
     best = recurse(edges, parts, gains, blocks)
     entropy = -_gain(edges[-1], edges[0], gains)
     # A part may be empty, so more parts never tell less; at worst they tell nothing.
@@ -46,7 +49,7 @@ def best_information(
 
 
 def _gain(
-    edges: Num[Array, "*edges rows_and_sum lanes"],
+    edges: Num[Array, "*#edges rows_and_sum lanes"],
     others: Num[Array, "*#edges rows_and_sum lanes"],
     gains: Gains,
 ) -> Int[Array, "*edges lanes"]:
@@ -88,7 +91,7 @@ def _two_parts(edges, parts, gains, blocks):
     return both.max(axis=0, keepdims=True)
 
 
-def _many_parts(edges, parts, gains, blocks):
+def _few_parts(edges, parts, gains, blocks):
     """Push every edge s forward to all later edges t, for all numbers of parts at once.
 
     A step applies the gains that the step before has computed. So the gains and the maximum
@@ -120,3 +123,53 @@ def _many_parts(edges, parts, gains, blocks):
     best, full, here, gain, _ = carry
     reached = jnp.concatenate([best[1:, -1], full[None]])
     return jnp.maximum(reached, here[1:] + gain[-1:])
+
+
+def _many_parts(edges, parts, gains, blocks):
+    """The same, a few edges at a time: each is pushed to the others first, then all forward.
+
+    The inner loop keeps the gains apart from the maximum.
+    """
+    # A last edge that is repeated adds only parts that are empty.
+    edges = jnp.concatenate([edges, *[edges[-1:]] * (-len(edges) % TOGETHER)])
+    turns, lanes = len(edges) // TOGETHER, edges.shape[2]
+    some = edges.reshape(turns, TOGETHER, *edges.shape[1:])
+    among = _gain(some[:, None], some[:, :, None], gains)  # from each edge of a turn to the others
+    best = jnp.full((parts - 1, len(edges), lanes), IMPOSSIBLE)  # G_1 .. G_{parts-1} at t
+    full = jnp.full(lanes, IMPOSSIBLE)  # G_parts at the last edge, where alone it is wanted
+    here = jnp.full((TOGETHER, parts, lanes), IMPOSSIBLE)  # G_0 .. G_{parts-1} at each s
+    gain = jnp.zeros((TOGETHER, len(edges), lanes), jnp.int32)  # from each s to t
+    carry = best, full, here, gain, edges[0]
+    stops = np.unique(np.linspace(0, turns, blocks + 1).astype(int)).tolist()
+    for start, stop in itertools.pairwise(stops):
+        ahead = edges[start * TOGETHER :]
+
+        def turn(i, carry, ahead=ahead, start=start):
+            best, full, here, gain, edge = carry
+            first = (i - start) * TOGETHER
+            near = lax.dynamic_slice_in_dim(best, first, TOGETHER, axis=1)
+
+            def push(j, carry):
+                near, here, gain, edge = carry
+                none_yet = jnp.where(i + j == 0, 0, IMPOSSIBLE)  # G_0
+                found = lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False)
+                found = jnp.concatenate([jnp.full((1, lanes), none_yet), found])
+                steps = lax.dynamic_slice(among, (i, j, 0, 0), (1, 1, TOGETHER, lanes))
+                near = jnp.maximum(near, found[:-1, None] + steps[0])
+                here = lax.dynamic_update_slice_in_dim(here, found[None], j, 0)
+                new = _gain(ahead, edge[None], gains)
+                gain = lax.dynamic_update_slice_in_dim(gain, new[None], j, 0)
+                edge = lax.dynamic_index_in_dim(ahead, first + j + 1, keepdims=False)
+                return near, here, gain, edge
+
+            near, here, gain, edge = lax.fori_loop(0, TOGETHER, push, (near, here, gain, edge))
+            for j in range(TOGETHER):
+                full = jnp.maximum(full, here[j, -1] + gain[j, -1])
+                best = jnp.maximum(best, here[j, :-1, None] + gain[j][None])
+            return best, full, here, gain, edge
+
+        best, full, here, gain, edge = carry
+        carry = best[:, -len(ahead) :], full, here, gain[:, -len(ahead) :], edge
+        carry = lax.fori_loop(start, stop, turn, carry)
+    best, full, *_ = carry
+    return jnp.concatenate([best[1:, -1], full[None]])

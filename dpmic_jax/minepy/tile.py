@@ -110,7 +110,7 @@ def score(
     for begin, taken in layout.turns(n * 2 * pairs):
         rows = _rows(table, merged, fixed, begin, sum(len(one.grids) for one in taken), layout)
         begins = _begins(rows, table, merged, tied=layout.tied)
-        counts = _count(rows, _superclumps(begins, taken), taken)
+        counts = _count(rows, _superclumps(begins, taken, 2 * pairs), taken)
         found += [
             _optimise(count, bucket, gains, 2 * pairs)
             for count, bucket in zip(counts, taken, strict=True)
@@ -125,31 +125,30 @@ def _rows(
     begin: int,
     grids: int,
     layout: Layout,
-) -> Integer[Array, "n both grids"]:
-    """The rows of the fixed column, by rank of the other one."""
+) -> Integer[Array, "n lanes"]:
+    """The rows of the fixed column, by rank of the other one: for each grid in turn, all pairs."""
     digits = 4 // layout.digits.itemsize
-    words = slice(begin // digits, -(-(begin + grids) // digits))
-    packed = table.rows[:, :, words]
+    packed = table.rows[:, :, begin // digits : -(-(begin + grids) // digits)]
     word = packed.at[fixed[None], table.order[merged].T].get(mode="promise_in_bounds")
-    rows = word if digits == 1 else lax.bitcast_convert_type(word, layout.digits)
-    rows = rows.reshape(*word.shape[:2], -1)
-    return rows[:, :, begin % digits : begin % digits + grids]
+    shifts = jnp.arange(digits, dtype=jnp.uint32)[:, None] * np.uint32(32 // digits)
+    rows = (word.swapaxes(1, 2)[:, :, None] >> shifts[None, None]).astype(layout.digits)
+    rows = rows.reshape(len(rows), -1, len(fixed))
+    return rows[:, begin % digits : begin % digits + grids].reshape(len(rows), -1)
 
 
 def _begins(
-    rows: Integer[Array, "n both grids"], table: Table, merged: Int[Array, " both"], *, tied: bool
+    rows: Integer[Array, "n lanes"], table: Table, merged: Int[Array, " both"], *, tied: bool
 ) -> Bool[Array, "n_minus_1 lanes"]:
     """Whether a clump begins at rank 1, 2, ...: `partitions.clumps`."""
     n = len(rows)
-    flat = rows.reshape(n, -1)
-    changes = flat[1:] != flat[:-1]
+    changes = rows[1:] != rows[:-1]
     if not tied:
         return changes
-    grids = rows.shape[2]
+    grids = rows.shape[1] // len(merged)
 
     def spread(ranks: Int[Array, "both n"]) -> Int[Array, "n lanes"]:
-        by_rank = ranks.T.astype(_ranks(n))[:, :, None]
-        return jnp.broadcast_to(by_rank, (*by_rank.shape[:2], grids)).reshape(n, -1)
+        by_rank = ranks.T[:, None].astype(_ranks(n))
+        return jnp.broadcast_to(by_rank, (n, grids, len(merged))).reshape(n, -1)
 
     start, end = spread(table.start[merged]), spread(table.end[merged])
     rank = _rank(1, n)
@@ -162,7 +161,7 @@ def _begins(
 
 
 def _superclumps(
-    begins: Bool[Array, "n_minus_1 lanes"], taken: tuple[Bucket, ...]
+    begins: Bool[Array, "n_minus_1 lanes"], taken: tuple[Bucket, ...], both: int
 ) -> Int8[Array, "n lanes"]:
     """Whether a part of the master ends before each rank: `partitions.superclumps`."""
     n, lanes = len(begins) + 1, begins.shape[1]
@@ -172,11 +171,10 @@ def _superclumps(
     parts = _total(begins) + 1
     marks = jnp.zeros((n + 1) * lanes, jnp.int8)
     # Grids of like masters go together, so that few lanes wait for others.
-    for level in np.unique(np.log2(masters).astype(int)).tolist():
-        chosen = np.flatnonzero(np.log2(masters).astype(int) == level)
-        spots = np.arange(0, lanes, len(masters))[:, None] + chosen
-        most = jnp.asarray(np.broadcast_to(masters[chosen], spots.shape).reshape(-1))
-        lane = jnp.asarray(spots.reshape(-1).astype(np.int32))
+    levels = np.log2(masters).astype(int).repeat(both)
+    for level in np.unique(levels).tolist():
+        chosen = np.flatnonzero(levels == level).astype(np.int32)
+        lane, most = jnp.asarray(chosen), jnp.asarray(masters.repeat(both)[chosen])
         whole = parts[lane] <= most
 
         def step(place, made, lane=lane, most=most, whole=whole):
@@ -188,7 +186,7 @@ def _superclumps(
             place = next_cut(jnp, place, jnp.maximum(most - made, 1), n, whole, read)
             return place, place * lanes + lane
 
-        made = jnp.arange(masters[chosen].max(), dtype=jnp.int32)
+        made = jnp.arange(masters.repeat(both)[chosen].max(), dtype=jnp.int32)
         spots = lax.scan(step, jnp.zeros(len(lane), jnp.int32), made)[1]
         marks = marks.at[spots].set(1, mode="promise_in_bounds")
     return marks.reshape(n + 1, lanes)[:n]
@@ -203,10 +201,6 @@ class Packing(NamedTuple):
     turns: int
     width: int
 
-    def spots(self, grids: int, both: int) -> Int[np.ndarray, "both grids"]:
-        """Where each lane of each grid is, in turn * width + place."""
-        return np.arange(both)[:, None] + both * np.arange(grids)[None]
-
 
 def _packing(bucket: Bucket, both: int) -> Packing:
     """As many lanes as keep the recursion in cache."""
@@ -220,38 +214,36 @@ def _packing(bucket: Bucket, both: int) -> Packing:
 
 
 def _count(
-    rows: Integer[Array, "n both grids"],
-    marks: Int8[Array, "n lanes"],
-    taken: tuple[Bucket, ...],
+    rows: Integer[Array, "n lanes"], marks: Int8[Array, "n lanes"], taken: tuple[Bucket, ...]
 ) -> list[Int[Array, "turns edges rows width"]]:
     """Records of every cell of every master grid, bucket by bucket, after an empty part."""
-    n, both, _ = rows.shape
-    cells, strides, heights, shapes, size = [], [], [], [], 0
+    both = rows.shape[1] // sum(len(bucket.grids) for bucket in taken)
+    shapes, cells, strides, heights = [], [], [], []
     for bucket in taken:
-        turns, width = packing = _packing(bucket, both)
-        spot = packing.spots(len(bucket.grids), both)
+        turns, width = _packing(bucket, both)
         shapes.append((turns, bucket.master + 1, bucket.rows, width))
-        turn = (bucket.master + 1) * bucket.rows * width
+        turn, place = np.divmod(np.arange(len(bucket.grids) * both, dtype=np.int32), width)
+        height = bucket.rows * width
         # Part 0 is the empty one.
-        cells.append(size + spot // width * turn + spot % width + bucket.rows * width)
-        strides.append(np.full_like(spot, width))
-        heights.append(np.full_like(spot, bucket.rows * width))
-        size += turns * turn
-    cell, stride, height = (
-        jnp.asarray(np.concatenate(parts, axis=1).reshape(-1).astype(np.int32))
-        for parts in (cells, strides, heights)
-    )
+        cells.append(turn * (bucket.master + 1) * height + height + place)
+        strides.append(np.full_like(place, width))
+        heights.append(np.full_like(place, height))
+    stops = np.cumsum([len(cell) for cell in cells])[:-1]
+    cell, stride, height = map(jnp.asarray, map(np.concatenate, (cells, strides, heights)))
 
     def step(cell, here):
         mark, row = here
         cell = cell + mark.astype(jnp.int32) * height
         return cell, cell + row.astype(jnp.int32) * stride
 
-    cells = lax.scan(step, cell, (marks, rows.reshape(n, -1)))[1]
-    counts = jnp.zeros(size, jnp.int32).at[cells].add(1, mode="promise_in_bounds")
-    stops = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+    cells = lax.scan(step, cell, (marks, rows))[1]
+    # Bucket by bucket: the counts that are added to stay in cache.
     return [
-        part.reshape(shape) for part, shape in zip(jnp.split(counts, stops), shapes, strict=True)
+        jnp.zeros(math.prod(shape), jnp.int32)
+        .at[cell]
+        .add(1, mode="promise_in_bounds")
+        .reshape(shape)
+        for cell, shape in zip(jnp.split(cells, stops, axis=1), shapes, strict=True)
     ]
 
 
