@@ -16,7 +16,8 @@ from dpmic_jax.dp.audit import exp_between
 from dpmic_jax.dp.clipped import blind_pmf
 from dpmic_jax.dp.events import PureDP
 from dpmic_jax.dp.selection import sieve
-from dpmic_jax.dp.selection.sieve import Subsamples, before_subsampling
+from dpmic_jax.dp.selection.sieve import Subsamples
+from dpmic_jax.dp.selection.subsampling import before_subsampling, subsample_on_host
 
 
 @pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1", "5", "60"])
@@ -63,7 +64,7 @@ def test_the_host_takes_the_records_that_the_device_takes(subsample, key):
     law = settings(n=30, subsample=subsample, rounds=20)
     found = law.subsamples(key=key)
     for number in range(20):
-        here = sieve._subsample_on_host(law, key, jnp.int32(number))
+        here = sieve._round(law, key, jnp.int32(number), subsample_on_host)
         assert here.indices.tolist() == found.indices[number].tolist()
         assert bool(here.blind) == bool(found.blind[number])
 
@@ -132,7 +133,7 @@ def test_a_tie_that_would_decide_on_a_record_makes_a_round_blind(monkeypatch):
             patched.setattr(jax.random, "bits", words(step))
             law, key = settings(n=n), jax.random.key(0)
             assert bool(law.subsamples(key=key).blind.all()) == blind
-            assert bool(sieve._subsample_on_host(law, key, jnp.int32(0)).blind) == blind
+            assert bool(sieve._round(law, key, jnp.int32(0), subsample_on_host).blind) == blind
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 8])

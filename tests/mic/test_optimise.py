@@ -35,6 +35,17 @@ def test_matches_every_partition_tried_in_turn(rng, gains, parts):
         np.testing.assert_allclose(np.asarray(found[:, lane]) / UNIT, tried, atol=1e-6)
 
 
+@pytest.mark.parametrize("columns", [8, 9, 10, 11])
+def test_many_parts_match_every_partition_for_any_number_of_edges(rng, columns):
+    """Edges are taken four at a time, and these numbers leave each remainder."""
+    counts = rng.multinomial(90, rng.dirichlet(np.full(3 * columns, 0.4)), size=2).T
+    counts = counts.reshape(columns, 3, 2).astype(np.int32)
+    found = best_information(edge_counts(counts), 8, exact_gains(90), blocks=2)
+    for lane in range(2):
+        tried = oracles.enumerate_merges(*records(counts[..., lane]), columns, 8)
+        np.testing.assert_allclose(np.asarray(found[:, lane]) / UNIT, tried, atol=1e-6)
+
+
 @pytest.mark.parametrize("gains", GAINS)
 @given(cells=arrays(np.int32, 200, elements=st.integers(0, 23)))
 def test_more_parts_never_lose_information(gains, cells):
@@ -44,12 +55,13 @@ def test_more_parts_never_lose_information(gains, cells):
     assert np.all(np.diff(found, axis=0) >= 0)
 
 
+@pytest.mark.parametrize("parts", [4, 9])
 @pytest.mark.parametrize("gains", GAINS)
-def test_blocks_change_nothing(rng, gains):
+def test_blocks_change_nothing(rng, gains, parts):
     counts = rng.multinomial(500, np.full(26 * 5, 1 / 130), size=16).T.reshape(26, 5, 16)
     edges = edge_counts(counts.astype(np.int32))
     one, *others = (
-        np.asarray(_jitted(edges, 4, GAINS[gains](500), blocks=blocks)) for blocks in (1, 2, 5)
+        np.asarray(_jitted(edges, parts, GAINS[gains](500), blocks=blocks)) for blocks in (1, 2, 5)
     )
     for other in others:
         np.testing.assert_array_equal(one, other)

@@ -11,14 +11,13 @@ under a shift by Delta and of one query's noise under a shift by 2 Delta (Dwork 
 section 3.6), but for noise at the edges of its tables: P(k) <= e^e P'(k) + E. With probability f
 a round stops at a place drawn blindly, any of them with probability u or more; E <= (e^e - 1) f u
 then makes it e-DP exactly. A uniform subsample of m of n records, one replaced, brings that down
-to ln(1 + (m/n)(e^e - 1)). The subsample is the m records of least random priority. Given that the
-priorities of the last one in and the first one out differ, all subsets are exactly equally
-likely; if they do not, the round is blind too. The examination is DP by itself, and rounds add up.
+to ln(1 + (m/n)(e^e - 1)). All subsamples are exactly equally likely unless a tie decides on a
+record (`subsampling`), and then the round is blind too. The examination is DP by itself, and rounds
+add up.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import NamedTuple
@@ -32,6 +31,11 @@ from dpmic_jax.dp.enclosures import SCALE, exact, exponential, growth, integer
 from dpmic_jax.dp.events import PureDP
 from dpmic_jax.dp.keys import AnyKey, noise_key, pair_key
 from dpmic_jax.dp.laws import DiscreteLaplace
+from dpmic_jax.dp.selection.subsampling import (
+    before_subsampling,
+    subsample,
+    subsample_on_host,
+)
 from dpmic_jax.dp.written import at_least, written
 
 FURTHEST = 2**29  # scores beyond count as this, and noise ends before: sums fit int32
@@ -186,7 +190,7 @@ class SieveAndExamine:
             if start == self.queries:
                 break
             which = jnp.int32(number)
-            indices, blind = _subsample_on_host(self, key, which)
+            indices, blind = _round(self, key, which, subsample_on_host)
             scores = _checked("the scores on a subsample", on_subsample(indices), (self.queries,))
             place = int(_sieve(self, key, which, blind, scores, jnp.int32(start)))
             if place < self.queries:
@@ -200,44 +204,23 @@ class SieveAndExamine:
 # --- on the device -------------------------------------------------------------------------
 
 
-@partial(jax.jit, static_argnames="law")
-def _subsample(law: SieveAndExamine, key: Key[Array, ""], number: Int32[Array, ""]) -> Subsamples:
-    """The records of least priority, 64 bits each; blind by the floor or by a tie that matters."""
-    words, blind = _priorities(law, key, number)
-    high, low, order = jax.lax.sort((*words, jnp.arange(law.n, dtype=jnp.int32)), num_keys=2)
-    if law.subsample < law.n:
-        last = law.subsample - 1
-        blind = blind | ((high[last] == high[last + 1]) & (low[last] == low[last + 1]))
-    return Subsamples(jnp.sort(order[: law.subsample]), blind)
-
-
-@partial(jax.jit, static_argnames="law")
-def _priorities(
-    law: SieveAndExamine, key: Key[Array, ""], number: Int32[Array, ""]
-) -> tuple[UInt32[Array, "2 n"], Bool[Array, ""]]:
-    """High and low words of every record, and whether the floor makes the round blind."""
-    words = jax.random.bits(pair_key(key, number, _SUBSAMPLE), (2, law.n), jnp.uint32)
-    return words, _rare(pair_key(key, number, _BLIND), law.certificate().floor)
-
-
-def _subsample_on_host(
-    law: SieveAndExamine, key: Key[Array, ""], number: Int32[Array, ""]
+def _round(
+    law: SieveAndExamine, key: Key[Array, ""], number: Int32[Array, ""], draw: Callable
 ) -> Subsamples:
-    """The same records: a selection takes a small part of the time that a sort takes."""
-    words, blind = _priorities(law, key, number)
-    high, low = np.asarray(words).astype(np.uint64)
-    if law.subsample == law.n:
-        return Subsamples(jnp.arange(law.n, dtype=jnp.int32), blind)
-    priority, last = high << np.uint64(32) | low, law.subsample - 1
-    order = np.argpartition(priority, (last, last + 1))
-    tied = priority[order[last]] == priority[order[last + 1]]
-    return Subsamples(jnp.asarray(np.sort(order[: last + 1]).astype(np.int32)), blind | tied)
+    """The records of a round; blind by the floor, or by a tie that matters."""
+    indices, tied = draw(pair_key(key, number, _SUBSAMPLE), law.n, law.subsample)
+    return Subsamples(indices, tied | _blind(law, key, number))
+
+
+@partial(jax.jit, static_argnames="law")
+def _blind(law: SieveAndExamine, key: Key[Array, ""], number: Int32[Array, ""]) -> Bool[Array, ""]:
+    return _rare(pair_key(key, number, _BLIND), law.certificate().floor)
 
 
 @partial(jax.jit, static_argnames="law")
 def _subsamples(law: SieveAndExamine, key: Key[Array, ""]) -> Subsamples:
     rounds = jnp.arange(law.rounds, dtype=jnp.int32)
-    return jax.lax.map(partial(_subsample, law, key), rounds)
+    return jax.lax.map(partial(_round, law, key, draw=subsample), rounds)
 
 
 @partial(jax.jit, static_argnames="law")
@@ -319,15 +302,6 @@ def _checked(name: str, scores: Int32[Array, "..."], shape: tuple[int, ...]) -> 
 
 
 # --- exact arithmetic ----------------------------------------------------------------------
-
-
-def before_subsampling(epsilon: Fraction, share: Fraction) -> Fraction:
-    """ln(1 + (e^epsilon - 1) / share), rounded down: epsilon' on a share m/n of the records."""
-    with localcontext(prec=80, rounding=ROUND_FLOOR):
-        # exp and ln are correctly rounded whatever the mode, so the next number is below.
-        odds = (Decimal(epsilon.numerator) / epsilon.denominator).exp().next_minus() - 1
-        inner = (1 + odds * share.denominator / share.numerator).ln().next_minus()
-    return Fraction(int(Fraction(inner) * 2**64), 2**64)
 
 
 def _asked(name: str, epsilon: float | Fraction) -> Fraction:
