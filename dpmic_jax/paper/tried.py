@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 # Around the interpolated Table 2, B = 137 and c = 1.
 GEOM_SETTINGS = ((100, 1), (125, 1), (137, 1), (150, 1), (175, 1), (200, 1), (100, 2), (137, 2))
 OWN_SETTINGS = ((137, 1), (150, 1), (160, 1))
-FINER = 8  # c, beyond all that the search tries
+FINER = 120  # c, beyond all that the search tries
 PARTS = (2, 4, 8, 16, 24, 32, 48, 64, 96)
 
 

@@ -22,8 +22,10 @@ from dpmic_jax.paper.store import Store
 
 CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
 MORE_CELLS = (200, 250, 300, 400, 600, 800, 1200, 1600)
-FINENESS = (1, 2, 3, 5)  # the paper found larger c to change nothing
+FINENESS = (1, 2, 3, 5, 8, 12, 20, 30, 60)  # the paper found c > 5 to change nothing
 RATIOS = (1.0, 1.1, 1.25, 1.5)  # of ladders; 1 stands for all sizes
+# A fine master is tried with coarse ladders only: c = 30 costs 36 times as much as c = 5.
+_LEAST_RATIO = {8: 1.1, 12: 1.25, 20: 1.25, 30: 1.25, 60: 1.5}
 # Section 5.1 of the paper.
 PAPER_RECORDS = (25, 250, 500, 1000, 5000, 10_000)
 PAPER_EPSILONS = (0.1, 1.0)
@@ -88,7 +90,7 @@ class Search:
         ours = [
             Setting(B, c, ratio)
             for B in self.cells
-            if 0.35 * n**0.5 <= B <= 4 * n**0.6
+            if 0.35 * n**0.5 <= B <= (4 if n < 1000 else 2.5) * n**0.6
             for c in self.fineness
             for ratio in self.ratios
             if _worth_it(n, B, c, ratio)
@@ -112,7 +114,7 @@ class Search:
 
 FULL = Search(
     records=(25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000, 1_000_000),
-    sets=(40, 40, 40, 20, 20, 20, 10, 5, 3, 1, 1),
+    sets=(40, 40, 40, 20, 20, 10, 6, 4, 3, 1, 1),
     geom_sets=1,
 )
 QUICK = Search(
@@ -126,9 +128,13 @@ QUICK = Search(
 
 
 def _worth_it(n: int, B: int, c: float, ratio: float) -> bool:
-    """All sizes of many cells, and many settings of many records, cost hours."""
+    """Whether to try a setting: all of them would take days, and most are far from the best."""
+    if ratio < _LEAST_RATIO.get(int(c), 1) or (c > 12 and 2 * n**0.6 < B):
+        return False
+    if n >= 1_000_000:
+        return c in (12, 30) and ratio == 1.5 and B in (800, 1600)
     if n >= 100_000:
-        return c >= 3 and ratio >= (1.25 if n == 100_000 else 1.5) and B in (400, 800, 1600)
+        return c >= 5 and ratio >= 1.25 and B in ((400, 600, 800) if c > 12 else (400, 800, 1600))
     return ratio > 1 or B <= 150
 
 
