@@ -114,7 +114,7 @@ def _together(
     tied = bool((columns.ties.end - columns.ties.start > 1).any())
     layout = tile.Layout(buckets(plan.grids, max(len(pairs), MANY)), columns.rows.dtype, tied)
     table, gains = tile.put(columns), gains_for(n)
-    score = tile.program(layout, n, len(table.rows), table.rows.shape[2], width, backend)
+    score = tile.program(layout, n, len(table.order), len(table.rows), width, backend)
 
     def run(begin: int) -> Characteristic:
         wanted = pairs[begin : begin + width]

@@ -5,6 +5,7 @@ GetSuperclumpsPartition. Records are taken by rank, in the order of a column. A 
 ranks that may not be cut: a tied value, or a clump.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -120,7 +121,13 @@ def equal_mass(
 
 
 def next_cut(
-    xp: ModuleType, place: Any, left: Any, n: int, whole: Any, read: Callable[[Any], Any]
+    xp: ModuleType,
+    place: Any,
+    left: Any,
+    n: int,
+    whole: Any,
+    read: Callable[[Any], Any],
+    divide: Callable[[Any, Any], Any] = operator.floordiv,
 ) -> Any:
     """Where a part ends that begins at rank `place`, if `left` parts are still to be made.
 
@@ -130,7 +137,7 @@ def next_cut(
     is at least as near as where it ends, and if the part then holds anything. `read(rank)` gives
     a and b; `xp` is numpy or jax.numpy.
     """
-    mean = (n - place) // left
+    mean = divide(n - place, left)
     rest = n - place - mean * left
     # 2 (place + m) rounded up, in integers: no rounding decides where a part ends.
     twice = 2 * (place + mean) + xp.where(rest > 0, xp.where(2 * rest > left, 2, 1), 0)

@@ -25,6 +25,14 @@ from dpmic_jax.minepy.partitions import Columns, next_cut
 MOST_HELD = 2**25
 # What the recursion should hold in cache, and the fewest lanes that it is cut down to for that.
 CACHE, FEWEST_LANES = 2**20, 64
+# A CPU scores a tile on every core, so that a tile should not spread over them: XLA would hold what
+# all buckets take at once, which is three times the memory and no longer kept between tiles.
+COMPILER = {
+    "cpu": {
+        "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
+        "xla_cpu_prefer_vector_width": 512,
+    }
+}
 
 
 class Table(NamedTuple):
@@ -39,7 +47,7 @@ class Table(NamedTuple):
     order: Any  # Int[Array, "columns n"]; while a program is compiled, only its shape
     start: Any  # Int[Array, "columns n"]
     end: Any  # Int[Array, "columns n"]
-    rows: Any  # UInt32[Array, "columns n words"]
+    rows: Any  # UInt32[Array, "words columns n"]
 
 
 class Layout(NamedTuple):
@@ -68,11 +76,12 @@ def put(columns: Columns) -> Table:
     words = -(-grids * digits.itemsize // 4)
     rows = np.zeros((count, n, words * 4 // digits.itemsize), digits)
     rows[..., :grids] = columns.rows
+    packed = np.ascontiguousarray(np.moveaxis(rows.view(np.uint32), 2, 0))
     return Table(
         jax.device_put(columns.order.astype(np.int32)),
         jax.device_put(columns.ties.start.T.astype(np.int32)),
         jax.device_put(columns.ties.end.T.astype(np.int32)),
-        jax.device_put(rows.view(np.uint32)),
+        jax.device_put(packed),
     )
 
 
@@ -86,8 +95,12 @@ def program(
         return jax.ShapeDtypeStruct(shape, dtype)
 
     by_rank, pair = shaped(columns, n), shaped(pairs)
-    table = Table(by_rank, by_rank, by_rank, shaped(columns, n, words, dtype=np.uint32))
-    return jax.jit(partial(score, layout=layout)).lower(table, pair, pair, gains_for(n)).compile()
+    table = Table(by_rank, by_rank, by_rank, shaped(words, columns, n, dtype=np.uint32))
+    lowered = jax.jit(partial(score, layout=layout)).lower(table, pair, pair, gains_for(n))
+    try:
+        return lowered.compile(compiler_options=COMPILER.get(backend))
+    except jax.errors.JaxRuntimeError:  # an XLA that does not know these options
+        return lowered.compile()
 
 
 def score(
@@ -128,12 +141,18 @@ def _rows(
 ) -> Integer[Array, "n lanes"]:
     """The rows of the fixed column, by rank of the other one: for each grid in turn, all pairs."""
     digits = 4 // layout.digits.itemsize
-    packed = table.rows[:, :, begin // digits : -(-(begin + grids) // digits)]
-    word = packed.at[fixed[None], table.order[merged].T].get(mode="promise_in_bounds")
-    shifts = jnp.arange(digits, dtype=jnp.uint32)[:, None] * np.uint32(32 // digits)
-    rows = (word.swapaxes(1, 2)[:, :, None] >> shifts[None, None]).astype(layout.digits)
-    rows = rows.reshape(len(rows), -1, len(fixed))
-    return rows[:, begin % digits : begin % digits + grids].reshape(len(rows), -1)
+    spots = fixed[None], table.order[merged].T
+    words = {
+        word: table.rows[word].at[spots].get(mode="promise_in_bounds")
+        for word in range(begin // digits, (begin + grids - 1) // digits + 1)
+    }
+
+    def rows(grid: int) -> Integer[Array, "n both"]:
+        shift = np.uint32(32 // digits * (grid % digits))
+        return (words[grid // digits] >> shift).astype(layout.digits)
+
+    # One grid beside the other, not one more axis: broadcasting along that would be scalar on CPU.
+    return jnp.concatenate([rows(begin + i) for i in range(grids)], axis=1)
 
 
 def _begins(
@@ -179,11 +198,15 @@ def _superclumps(
 
         def step(place, made, lane=lane, most=most, whole=whole):
             def read(at):
+                at = lax.optimization_barrier(
+                    at
+                )  # computed for whole vectors, looked up one by one
                 start = _look_up(starts, jnp.maximum(at - 1, 0) * lanes + lane)
                 end = _look_up(ends, jnp.minimum(at, n - 2) * lanes + lane)
                 return jnp.where(at > 0, start, 0), jnp.where(at < n - 1, end, n)
 
-            place = next_cut(jnp, place, jnp.maximum(most - made, 1), n, whole, read)
+            left = jnp.maximum(most - made, 1)
+            place = next_cut(jnp, place, left, n, whole, read, partial(_divide, n))
             return place, place * lanes + lane
 
         made = jnp.arange(masters.repeat(both)[chosen].max(), dtype=jnp.int32)
@@ -218,17 +241,17 @@ def _count(
 ) -> list[Int[Array, "turns edges rows width"]]:
     """Records of every cell of every master grid, bucket by bucket, after an empty part."""
     both = rows.shape[1] // sum(len(bucket.grids) for bucket in taken)
-    shapes, cells, strides, heights = [], [], [], []
+    shapes, cells, strides, heights, size = [], [], [], [], 0
     for bucket in taken:
         turns, width = _packing(bucket, both)
         shapes.append((turns, bucket.master + 1, bucket.rows, width))
         turn, place = np.divmod(np.arange(len(bucket.grids) * both, dtype=np.int32), width)
         height = bucket.rows * width
         # Part 0 is the empty one.
-        cells.append(turn * (bucket.master + 1) * height + height + place)
+        cells.append(size + turn * (bucket.master + 1) * height + height + place)
         strides.append(np.full_like(place, width))
         heights.append(np.full_like(place, height))
-    stops = np.cumsum([len(cell) for cell in cells])[:-1]
+        size += math.prod(shapes[-1])
     cell, stride, height = map(jnp.asarray, map(np.concatenate, (cells, strides, heights)))
 
     def step(cell, here):
@@ -237,13 +260,11 @@ def _count(
         return cell, cell + row.astype(jnp.int32) * stride
 
     cells = lax.scan(step, cell, (marks, rows))[1]
-    # Bucket by bucket: the counts that are added to stay in cache.
+    # Short numbers, of which more fit the cache.
+    counts = jnp.zeros(size, _ranks(len(rows))).at[cells].add(1, mode="promise_in_bounds")
+    stops = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     return [
-        jnp.zeros(math.prod(shape), jnp.int32)
-        .at[cell]
-        .add(1, mode="promise_in_bounds")
-        .reshape(shape)
-        for cell, shape in zip(jnp.split(cells, stops, axis=1), shapes, strict=True)
+        count.reshape(shape) for count, shape in zip(jnp.split(counts, stops), shapes, strict=True)
     ]
 
 
@@ -253,8 +274,8 @@ def _optimise(
     """Merge the master parts of every grid of a bucket."""
 
     def best(count):
-        start = jnp.zeros(count.shape[1:], count.dtype)
-        edges = lax.scan(lambda total, part: (total + part,) * 2, start, count)[1]
+        start = jnp.zeros(count.shape[1:], jnp.int32)
+        edges = lax.scan(lambda total, part: (total + part.astype(jnp.int32),) * 2, start, count)[1]
         return best_information(edges, bucket.parts, gains, blocks=bucket.blocks)
 
     found = jnp.moveaxis(lax.map(best, counts), 1, 0).reshape(bucket.parts - 1, -1, both)
@@ -286,6 +307,15 @@ def _nearest(
     n, lanes = len(flags) + 1, flags.shape[1]
     start = jnp.full(lanes, otherwise, _ranks(n))
     return lax.scan(step, start, (flags, _rank(1, n)[:, 0]), reverse=reverse)[1]
+
+
+def _divide(n: int, ranks: Int[Array, " lanes"], by: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
+    """Rounded down. A CPU divides whole vectors of floats, but integers one by one."""
+    if n >= 2**23:
+        return ranks // by
+    about = (ranks.astype(jnp.float32) / by.astype(jnp.float32)).astype(jnp.int32)
+    rest = ranks - about * by  # right on CPU; other devices may round a quotient up
+    return about + (rest >= by).astype(jnp.int32) - (rest < 0).astype(jnp.int32)
 
 
 def _look_up(table: Int[Array, " spots"], at: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
