@@ -26,6 +26,12 @@ LARGEST = 400_000  # bytes of a file
 MINUTES = 5  # for one cell, on a slow machine
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# The paper's tables take two minutes even in small sizes; its commands have tests of their own.
+LONG = {"paper": pytest.mark.slow}
+each_run = pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.stem, marks=LONG.get(path.stem, ())) for path in NOTEBOOKS],
+)
 
 
 def code_cells(notebook):
@@ -99,7 +105,7 @@ def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
-@every_notebook
+@each_run
 def test_runs_in_small_sizes_without_errors_or_warnings(path, data, tmp_path, monkeypatch):
     monkeypatch.setenv("DPMIC_NOTEBOOKS", "small")
     monkeypatch.setenv("DPMIC_DATA", str(data))
