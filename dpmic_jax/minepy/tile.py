@@ -198,9 +198,8 @@ def _superclumps(
 
         def step(place, made, lane=lane, most=most, whole=whole):
             def read(at):
-                at = lax.optimization_barrier(
-                    at
-                )  # computed for whole vectors, looked up one by one
+                # Where to look is computed for whole vectors, but looked up one by one.
+                at = lax.optimization_barrier(at)
                 start = _look_up(starts, jnp.maximum(at - 1, 0) * lanes + lane)
                 end = _look_up(ends, jnp.minimum(at, n - 2) * lanes + lane)
                 return jnp.where(at > 0, start, 0), jnp.where(at < n - 1, end, n)
