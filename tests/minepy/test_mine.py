@@ -6,7 +6,7 @@ import fast_mine
 import numpy as np
 import pytest
 import reference
-from baseball import REAL, with_real_data
+from real_data import REAL, with_real_data
 
 from dpmic_jax.minepy import MINE
 

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 import reference
-from baseball import REAL, with_real_data
+from real_data import REAL, with_real_data
 
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.grids import Bucket, Grid

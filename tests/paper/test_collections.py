@@ -1,11 +1,9 @@
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
+from real_data import REAL, with_real_data
 
-import dpmic_jax
 from dpmic_jax.paper.collections import COLLECTIONS, baseball, data_folder, spellman23, spellman4381
 
 GENES = {"YAL1": [0.5, -1.5, 2.5], "YAL2": [3.0, 3.25, 3.5], "YAL3": [-4.0, 0.0, 1.0]}
@@ -15,13 +13,6 @@ PLAYERS = [
     {"PLAYER": "C", "Record_ID#": 3, "SALARY": 200, "ROOKIE": 0, "POS": 9, "G": 12, "TP": 0},
 ]
 RATES = [0.25, 0.5, -0.75]
-
-# Where the data of the paper are, if they are anywhere.
-REAL = Path(os.environ.get("DPMIC_DATA", Path(dpmic_jax.__file__).parents[2] / "shared" / "data"))
-with_real_data = pytest.mark.skipif(
-    not (REAL / "Spellman.csv").is_file() or not (REAL / "baseball.csv").is_file(),
-    reason="the data of the paper are no part of the repository: set DPMIC_DATA to their folder",
-)
 
 
 @pytest.fixture
