@@ -453,6 +453,17 @@ def test_frames_keep_their_names_and_come_back_as_frames(library):
     np.testing.assert_array_equal(kept.to_numpy(), X[:, [1, 3]])
 
 
+def test_names_that_scikit_learn_does_not_see_are_not_lost_in_silence(tmp_path, monkeypatch):
+    # As scikit-learn 1.6 to 1.8 do with frames of polars 2.
+    monkeypatch.setattr("sklearn.utils.validation._get_feature_names", lambda X: None)
+    X, y = data()
+    ledger = book(tmp_path, 1000.0)
+    one = selector(bounds=BOUNDS, ledger=ledger.path)
+    with pytest.raises(TypeError, match=r"column names of this frame; use scikit-learn 1\.9"):
+        one.fit(pl.DataFrame(dict(zip(NAMES, X.T, strict=True))), y)
+    assert ledger.events == ()
+
+
 def test_a_later_fit_without_names_forgets_them():
     X, y = data()
     one = selector().fit(pd.DataFrame(X, columns=NAMES), y).fit(X, y)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+import sklearn
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
@@ -49,7 +50,14 @@ def inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
         raise ValueError(
             f"expected X and y to have the same number of records, got {records} and {len(target)}"
         )
-    names = getattr(seen, "feature_names_in_", [f"x{index}" for index in range(features)])
+    names = getattr(seen, "feature_names_in_", None)
+    if names is None:
+        if isinstance(table, nw.DataFrame) and all(isinstance(name, str) for name in table.columns):
+            raise TypeError(
+                f"scikit-learn {sklearn.__version__} does not see the column names of this frame; "
+                "use scikit-learn 1.9 or later for polars 2 frames, or pass X.to_pandas()"
+            )
+        names = [f"x{index}" for index in range(features)]
     columns = {str(name): table[:, index] for index, name in enumerate(names)}
     # Of texts and numbers in a list numpy would make texts.
     return Inputs(columns, y if isinstance(y, list | tuple) else target)
