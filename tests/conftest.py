@@ -11,9 +11,11 @@ if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
     atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
-# Before JAX starts: the sharding tests need several devices.
+# Before JAX starts: the sharding tests need several devices. A program is compiled on one core, as
+# other workers use the others.
 os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
+    os.environ.get("XLA_FLAGS", "")
+    + " --xla_force_host_platform_device_count=4 --xla_cpu_parallel_codegen_split_count=1"
 ).strip()
 
 import jax

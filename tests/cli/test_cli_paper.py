@@ -77,6 +77,7 @@ def test_tuning_writes_a_table_that_the_package_can_read(tmp_path, monkeypatch):
     assert {row["n"] for row in table["published"]} == {25, 250}
 
 
+@pytest.mark.slow
 def test_a_folder_of_another_search_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "QUICK", TINY)
     assert run("tune", "--quick", "--out", tmp_path).exit_code == 0

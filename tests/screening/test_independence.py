@@ -56,5 +56,5 @@ def test_beyond_20000_records_it_falls_as_one_over_n(rng):
 
 def test_a_dependent_pair_is_far_above_it(rng):
     x = rng.random(3000)
-    score = micr(x, x**2, bounds=[(0, 1), (0, 1)], B=100)
+    score = micr(x, x**2, bounds=[(0, 1), (0, 1)], B=30)
     assert score > 10 * independence_level(bulk(3000, 0.1), 3000, 45, 0.05)
