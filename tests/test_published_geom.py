@@ -32,8 +32,13 @@ WITNESSES = [
     (3.0, 6, code_grids, (1, 1, 1, 3, 9, 11), (1, 1, 1, 9, 11, 15), 8.0926535),
 ]
 
+LONG = WITNESSES[3], *WITNESSES[6:]  # seconds each
 
-@pytest.mark.parametrize(("epsilon", "n", "grids", "data", "neighbour", "loss"), WITNESSES)
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "grids", "data", "neighbour", "loss"),
+    [pytest.param(*one, marks=pytest.mark.slow if one in LONG else ()) for one in WITNESSES],
+)
 def test_exact_loss_on_the_counterexample_exceeds_epsilon(epsilon, n, grids, data, neighbour, loss):
     geom = PublishedGeom(grids=grids(6), n=n, epsilon=epsilon)
     found = exact_loss(geom.law, [(data, neighbour)])
