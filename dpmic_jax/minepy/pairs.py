@@ -21,8 +21,10 @@ from dpmic_jax.minepy.settings import Plan, Settings, characteristic
 FEW = 48
 # The layout is that for as many pairs at least: tight, at the price of some compiling.
 MANY = 10_000
-# Pairs side by side, on a CPU and on anything larger.
-TILE, LARGER_TILE = 32, 512
+# Pairs side by side: on a CPU as many within limits as it has cache for, in ranks times lanes; on
+# anything larger.
+FEWEST, MOST, CACHED = 32, 256, 3 * 2**19
+LARGER_TILE = 512
 
 
 class PairStatistics(NamedTuple):
@@ -107,10 +109,9 @@ def _together(
 ) -> Iterator[Characteristic]:
     """Score tiles of pairs, on every core of a CPU."""
     n, backend = columns.order.shape[1], jax.default_backend()
-    most = TILE if backend == "cpu" else LARGER_TILE
-    # Rounded up, so that few programs serve all; less where `tile.score` would take many turns.
-    width = min(most, -(-len(pairs) // 8) * 8)
-    width = max(1, min(width, 8 * tile.MOST_HELD // (2 * n * len(plan.grids))))
+    # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time.
+    threads = (os.cpu_count() or 1) if backend == "cpu" else 2
+    width = tile_width(len(pairs), 2 * n * len(plan.grids), threads, backend)
     tied = bool((columns.ties.end - columns.ties.start > 1).any())
     layout = tile.Layout(buckets(plan.grids, max(len(pairs), MANY)), columns.rows.dtype, tied)
     table, gains = tile.put(columns), gains_for(n)
@@ -123,6 +124,15 @@ def _together(
         bits = np.asarray(score(table, first, second, gains))[..., : len(wanted)] / UNIT
         return characteristic(plan, bits, columns.obtained[wanted[:, ::-1].T].transpose(2, 0, 1))
 
-    # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time.
-    with ThreadPoolExecutor((os.cpu_count() or 1) if backend == "cpu" else 2) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         yield from pool.map(run, range(0, len(pairs), width))
+
+
+def tile_width(pairs: int, held: int, threads: int, backend: str) -> int:
+    """How many pairs a tile has, of which each holds so many ranks times lanes."""
+    most = min(max(CACHED // held // 8 * 8, FEWEST), MOST) if backend == "cpu" else LARGER_TILE
+    # As many tiles as keep all threads busy to the end, and their sizes rounded up, so that few
+    # programs serve all; less where `tile.score` would take many turns.
+    tiles = -(-pairs // (most * threads)) * threads if backend == "cpu" else -(-pairs // most)
+    width = -(-pairs // (8 * tiles)) * 8
+    return max(1, min(width, 8 * tile.MOST_HELD // held))

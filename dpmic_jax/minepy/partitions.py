@@ -50,7 +50,7 @@ def cut_columns(values: Float[np.ndarray, "columns n"], grids: Sequence[Grid]) -
     n, shape = values.shape[1], (len(values), values.shape[1], len(sizes))
     by_rank = parts_of(edges, n).reshape(n, len(values), len(sizes)).swapaxes(0, 1)
     rows = np.empty(shape, np.min_scalar_type(max(sizes, default=0)))
-    np.put_along_axis(rows, order[:, :, None], by_rank, axis=1)
+    rows[np.arange(len(values))[:, None], order] = by_rank
     return Columns(order, ties, rows, by_rank[:, -1].astype(np.int64) + 1)
 
 
@@ -149,6 +149,6 @@ def next_cut(
 
 def parts_of(edges: Int[np.ndarray, "parts lanes"], n: int) -> Int[np.ndarray, "n lanes"]:
     """The part of every rank."""
-    ends = np.zeros((n + 1, edges.shape[1]), np.int64)
-    np.put_along_axis(ends, edges, 1, axis=0)
-    return np.cumsum(ends[:n], axis=0)
+    ends = np.zeros((n + 1, edges.shape[1]), bool)
+    np.put_along_axis(ends, edges, True, axis=0)
+    return np.cumsum(ends[:n], axis=0, dtype=np.int32)

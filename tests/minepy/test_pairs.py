@@ -88,6 +88,30 @@ def compiled(columns, plan):
     return np.asarray(program(tile.put(columns), first, second, gains))
 
 
+def test_tiles_of_any_width_give_the_same(rng, monkeypatch):
+    X = table(60, True, rng)
+    found = []
+    for width in (8, 24, 56):  # seven tiles, three of which the last is not full, and one
+        monkeypatch.setattr(pairs, "tile_width", lambda *asked, width=width: width)
+        found.append(pstats(X, 6, 2))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16])
+@pytest.mark.parametrize("held", [10**3, 10**4, 10**5, 10**7, 10**9])
+@pytest.mark.parametrize("count", [48, 100, 780, 10**6])
+def test_tiles_keep_all_threads_busy_and_hold_no_more_than_they_may(count, held, threads):
+    width = pairs.tile_width(count, held, threads, "cpu")
+    assert 1 <= width <= pairs.MOST
+    assert width == 1 or width * held <= 8 * tile.MOST_HELD
+    if width % 8 == 0:
+        assert width * held <= max(pairs.CACHED, pairs.FEWEST * held)
+        # No thread has more to do than its share, rounded up to eight pairs a tile.
+        rounds = -(-count // width // threads)
+        assert width * rounds <= count / threads + 8 * rounds
+
+
 @pytest.mark.parametrize("cells", [4, 16])
 def test_few_pairs_are_those_of_mine(cells, rng):
     X = table(50, True, rng)[:5]
