@@ -26,11 +26,14 @@ LARGEST = 400_000  # bytes of a file
 MINUTES = 5  # for one cell, on a slow machine
 
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-# The paper's tables take two minutes even in small sizes; its commands have tests of their own.
-LONG = {"paper": pytest.mark.slow}
+# These are run by default; the others take from 20 seconds to two minutes, even in small sizes.
+SHORT = {"mic_or_mi", "quickstart"}
 each_run = pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.stem, marks=LONG.get(path.stem, ())) for path in NOTEBOOKS],
+    [
+        pytest.param(path, id=path.stem, marks=() if path.stem in SHORT else pytest.mark.slow)
+        for path in NOTEBOOKS
+    ],
 )
 
 

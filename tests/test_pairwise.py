@@ -40,7 +40,7 @@ def both(x, y, statistic, gains, bounds=None):
     ("gains", "rule"),
     [
         ("exact", "reshef"),
-        ("fast", "definition"),
+        pytest.param("fast", "definition", marks=pytest.mark.slow),
         pytest.param("exact", "definition", marks=pytest.mark.slow),
         pytest.param("fast", "reshef", marks=pytest.mark.slow),
     ],
@@ -181,7 +181,7 @@ def test_mice_sees_only_ranks(order):
     assert mice(np.exp(x), y**3, B=16, c=4) == mice(x, y, B=16, c=4)
 
 
-@pytest.mark.parametrize("n", [50, 500, 5000])
+@pytest.mark.parametrize("n", [50, 500, pytest.param(5000, marks=pytest.mark.slow)])
 def test_a_column_depends_on_itself_completely(rng, n):
     x = rng.normal(size=n)
     # Parts of a power of two divide n unevenly: the entropy is just below its largest.

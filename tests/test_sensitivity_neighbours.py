@@ -95,9 +95,9 @@ def climb(rng, data, statistic, rounds, jitter=0.0):
     ("n", "statistic"),
     [
         (6, MICr(B=9, c=1)),
-        (9, MICr(B=9, c=2)),
+        pytest.param(9, MICr(B=9, c=2), marks=pytest.mark.slow),
         (12, MICr(B=12, c=1, master=definition)),
-        (16, MICr(B=16, c=1)),
+        pytest.param(16, MICr(B=16, c=1), marks=pytest.mark.slow),
         (23, MICr(B=14, c=2, sizes=ladder(1.5))),
         (30, MICr(B=16, c=5)),
     ],

@@ -11,6 +11,7 @@ from dpmic_jax.mic.gains import UNIT
 from dpmic_jax.mic.grids import Bucket, buckets
 
 GAINS = {"fast": fast_gains, "exact": exact_gains}
+SLOW = pytest.mark.slow
 PREPARE = {"direct": tile.direct_codes, "refined": tile.refined_codes}
 
 
@@ -37,7 +38,10 @@ def run(cut, gains, *, prepare="direct", size=4, devices=1):
 
 
 @pytest.mark.parametrize("prepare", PREPARE)
-@pytest.mark.parametrize(("size", "devices"), [(1, 1), (7, 1), (15, 1), (3, 2), (2, 4)])
+@pytest.mark.parametrize(
+    ("size", "devices"),
+    [(1, 1), (15, 1), pytest.param(7, 1, marks=SLOW), pytest.param(3, 2, marks=SLOW), (2, 4)],
+)
 def test_integers_do_not_depend_on_tiles_or_devices(cut, prepare, size, devices):
     np.testing.assert_array_equal(
         run(cut, "exact", prepare=prepare, size=size, devices=devices), run(cut, "exact")
@@ -45,7 +49,9 @@ def test_integers_do_not_depend_on_tiles_or_devices(cut, prepare, size, devices)
 
 
 @pytest.mark.parametrize("prepare", PREPARE)
-@pytest.mark.parametrize(("size", "devices"), [(1, 1), (15, 1), (2, 4)])
+@pytest.mark.parametrize(
+    ("size", "devices"), [(15, 1), pytest.param(1, 1, marks=SLOW), pytest.param(2, 4, marks=SLOW)]
+)
 def test_floats_stay_within_2e_6(cut, prepare, size, devices):
     found = run(cut, "fast", prepare=prepare, size=size, devices=devices)
     assert np.abs(found - run(cut, "exact")).max() / UNIT < 2e-6

@@ -122,7 +122,9 @@ def inputs(law, floor):
     return geometric.digits(law.noise.rate), np.uint32(law.top), np.uint32(floor)
 
 
-@pytest.mark.parametrize("top", [1, 2, 7, 8, 100, 2**10])
+@pytest.mark.parametrize(
+    "top", [1, 7, 8, 2**10, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 100))]
+)
 def test_the_floor_draws_a_point_by_its_own_law(top):
     law = ClippedLaplace(epsilon=30.0, sensitivity=1, top=top)
     tables, top_, _ = inputs(law, 0)

@@ -55,7 +55,7 @@ def test_more_parts_never_lose_information(gains, cells):
     assert np.all(np.diff(found, axis=0) >= 0)
 
 
-@pytest.mark.parametrize("parts", [4, 9])
+@pytest.mark.parametrize("parts", [4, pytest.param(9, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("gains", GAINS)
 def test_blocks_change_nothing(rng, gains, parts):
     counts = rng.multinomial(500, np.full(26 * 5, 1 / 130), size=16).T.reshape(26, 5, 16)
