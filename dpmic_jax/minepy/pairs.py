@@ -21,9 +21,9 @@ from dpmic_jax.minepy.settings import Plan, Settings, characteristic
 FEW = 48
 # The layout is that for as many pairs at least: tight, at the price of some compiling.
 MANY = 10_000
-# Pairs side by side: on a CPU as many within limits as it has cache for, in ranks times lanes; on
-# anything larger.
+# Pairs side by side on a CPU: as many, within limits, as its cache has room for ranks times lanes.
 FEWEST, MOST, CACHED = 32, 256, 3 * 2**19
+# Pairs side by side on anything larger.
 LARGER_TILE = 512
 
 
