@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
-from dpmic_jax.dp.composition import numerical, totals
+from dpmic_jax.dp.composition import Totals, combined, numerical, totals
 from dpmic_jax.dp.events import Event, ReplaceOne, concentrated
 from dpmic_jax.dp.units import RECORD_BITS, Units, units
 from dpmic_jax.dp.written import at_least, at_most, chance, positive, written
@@ -97,12 +97,73 @@ class Budget:
 
     def admits(self, events: Iterable[Event]) -> bool:
         """Whether the events keep the promise together."""
-        sums = totals(events)
+        return self.holds(totals(events))
+
+    def holds(self, sums: Totals) -> bool:
+        """Whether events of these sums keep the promise: nothing else of them decides."""
         within_epsilon = sums.epsilon is not None and sums.epsilon <= written(self.epsilon)
         within_rho = sums.rho <= written(self.rho)
         within_failures = sums.delta <= self.failures
         within_inexact = numerical(sums.variation, self.epsilon) <= self.inexact
         return within_failures and within_inexact and (within_epsilon or within_rho)
+
+
+class Account(NamedTuple):
+    """A budget and the sums of what was taken of it: all that the next event is judged by."""
+
+    budget: Budget
+    sums: Totals
+
+    @property
+    def spent(self) -> Amount:
+        """See `Ledger.spent`."""
+        budget, sums = self.budget, self.sums
+        delta = sums.delta + numerical(sums.variation, budget.epsilon)
+        plain = math.inf if sums.epsilon is None else at_least(sums.epsilon)
+        rho = at_least(sums.rho)
+        converted = epsilon_for(rho, budget.rest) if rho and budget.rest else math.inf
+        return Amount(min(plain, converted), at_least(delta), rho)
+
+    @property
+    def left(self) -> Amount:
+        """See `Ledger.left`."""
+        budget, sums = self.budget, self.sums
+        rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
+        plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
+        return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
+
+    def admit(self, event: Event) -> None:
+        """Raise unless `event` may be next."""
+        if not isinstance(event, Event):
+            raise TypeError(f"expected an Event, got {event!r}")
+        if event.relation.records < self.budget.relation.records:
+            raise ValueError(
+                f"the budget protects people with {self.budget.relation.records} records; "
+                f"{event.mechanism} protects {event.relation.records}: raise its records"
+            )
+        if not self.budget.holds(combined(self.sums, totals([event]))):
+            raise BudgetExceeded(self._refusal(event))
+
+    def _refusal(self, event: Event) -> str:
+        if not self.budget.delta and (event.delta or math.isinf(event.epsilon)):
+            return f"{event.mechanism} is not epsilon-DP, and the budget has delta = 0"
+        budget, spent, left = self.budget, self.spent, self.left
+        costs = [("epsilon", event.epsilon, spent.epsilon, left.epsilon, budget.epsilon)]
+        if budget.delta:
+            old, new = self.sums, totals([event])
+            off, more = (numerical(each.variation, budget.epsilon) for each in (old, new))
+            room = budget.inexact
+            costs += [
+                ("rho", event.rho, spent.rho, left.rho, budget.rho),
+                ("delta", new.delta, old.delta, left.delta, budget.failures),
+                ("delta of inexact noise", more, off, room - off, room),
+            ]
+        return f"{event.mechanism} asks for more than is left: " + "; ".join(
+            "{}={:.12g} asked, {:.12g} spent, {:.12g} of {:.12g} is left".format(
+                name, *map(float, numbers)
+            )
+            for name, *numbers in costs
+        )
 
 
 @dataclass(frozen=True)
@@ -121,20 +182,12 @@ class Ledger:
     @property
     def spent(self) -> Amount:
         """The delta and rho of all events, and the least epsilon of a budget that admits them."""
-        sums = totals(self.events)
-        delta = sums.delta + numerical(sums.variation, self.budget.epsilon)
-        plain = math.inf if sums.epsilon is None else at_least(sums.epsilon)
-        rho = at_least(sums.rho)
-        converted = epsilon_for(rho, self.budget.rest) if rho and self.budget.rest else math.inf
-        return Amount(min(plain, converted), at_least(delta), rho)
+        return self._account.spent
 
     @property
     def left(self) -> Amount:
         """The largest epsilon, or rho, or own delta of one event that would be admitted next."""
-        budget, sums = self.budget, totals(self.events)
-        rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
-        plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
-        return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
+        return self._account.left
 
     def units(self, *, delta: float, beta: float, record_bits: int = RECORD_BITS) -> Units:
         """What was spent, in all units: see `dp.units.units`, which has the arguments."""
@@ -142,37 +195,12 @@ class Ledger:
 
     def spend(self, event: Event) -> "Ledger":
         """Enter `event` in a new ledger, or refuse it."""
-        if not isinstance(event, Event):
-            raise TypeError(f"expected an Event, got {event!r}")
-        if event.relation.records < self.budget.relation.records:
-            raise ValueError(
-                f"the budget protects people with {self.budget.relation.records} records; "
-                f"{event.mechanism} protects {event.relation.records}: raise its records"
-            )
-        if not self.budget.admits((*self.events, event)):
-            raise BudgetExceeded(self._refusal(event))
+        self._account.admit(event)
         return replace(self, events=(*self.events, event))
 
-    def _refusal(self, event: Event) -> str:
-        if not self.budget.delta and (event.delta or math.isinf(event.epsilon)):
-            return f"{event.mechanism} is not epsilon-DP, and the budget has delta = 0"
-        budget, spent, left = self.budget, self.spent, self.left
-        costs = [("epsilon", event.epsilon, spent.epsilon, left.epsilon, budget.epsilon)]
-        if budget.delta:
-            old, new = totals(self.events), totals([event])
-            off, more = (numerical(each.variation, budget.epsilon) for each in (old, new))
-            room = budget.inexact
-            costs += [
-                ("rho", event.rho, spent.rho, left.rho, budget.rho),
-                ("delta", new.delta, old.delta, left.delta, budget.failures),
-                ("delta of inexact noise", more, off, room - off, room),
-            ]
-        return f"{event.mechanism} asks for more than is left: " + "; ".join(
-            "{}={:.12g} asked, {:.12g} spent, {:.12g} of {:.12g} is left".format(
-                name, *map(float, numbers)
-            )
-            for name, *numbers in costs
-        )
+    @property
+    def _account(self) -> Account:
+        return Account(self.budget, totals(self.events))
 
 
 def _pure(rho: float) -> float:

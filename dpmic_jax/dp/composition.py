@@ -65,6 +65,17 @@ def totals(events: Iterable[Event]) -> Totals:
     )
 
 
+def combined(*parts: Totals) -> Totals:
+    """The totals of all events of the parts: sums of fractions, so in any order the same."""
+    epsilons = [part.epsilon for part in parts if part.epsilon is not None]
+    return Totals(
+        epsilon=sum(epsilons, Fraction()) if len(epsilons) == len(parts) else None,
+        delta=sum((part.delta for part in parts), Fraction()),
+        rho=sum((part.rho for part in parts), Fraction()),
+        variation=sum((part.variation for part in parts), Fraction()),
+    )
+
+
 def numerical(variation: Fraction, epsilon: float) -> Fraction:
     """What noise that is off by `variation` adds to delta at `epsilon`: (1 + e^epsilon) times it.
 

@@ -3,13 +3,22 @@
 An SQLite file with a rollback journal and synchronous=EXTRA: a charge is one transaction and
 is on the disk before `charge` returns, so what is computed after it has been paid for. A row
 is a charge, or sets budget aside for charges, or gives it back (`dp.reservations`). Rows
-are chained by SHA-256 from a root over the header, and the header's row counts them; every
-use of the file checks its structure, the whole chain and the budget again.
+are chained by SHA-256 from a root over the header. The header's row counts them, and keeps the
+exact sums of what they cost, sealed by a hash with the head of the chain and written with each
+row: the next charge is judged by them, and costs the same after 10^5 entries as after ten.
 
-Limits. Whoever can write the file can make up a consistent one: the chain finds damage and
-careless edits, not forgers. A restored old copy is a valid ledger that has forgotten charges.
+What is checked. Every use checks the file's structure, the header, the seal, the last row and its
+link, and that the sums fit the budget. What is wrong with older rows is found by `verify`, and by
+whatever reads them all (`events`, `charges`, `ledger`, `spent`, `set_budget`): the pages, the whole
+chain, and that the sums are those of the rows. `dp.ledger_store` has the checks.
+
+Limits. Whoever can write the file can make up a consistent one: hashes find damage and
+careless edits, not forgers. Sums that a forger made too small, and sealed, admit charges until
+somebody calls `verify`. A restored old copy is a valid ledger that has forgotten charges.
 After a crash the file and its `-journal` belong together: never move or delete one alone. The
 file system has to honour locks and fsync, and to have hard links.
+
+A new ledger is readable by its owner alone (mode 0600). Whoever shares one may change that.
 """
 
 import os
@@ -19,37 +28,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
-from dpmic_jax.dp.budget import Amount, Budget, BudgetExceeded, Ledger
-from dpmic_jax.dp.contents import Contents, Header, link
+from dpmic_jax.dp.budget import Account, Amount, Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.contents import Contents, Header, Receipt, State
 from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.reservations import Entry, GivenBack, Reservation, entry_from_json, standing
+from dpmic_jax.dp.ledger_store import (
+    LedgerRefused,
+    append,
+    checked,
+    connected,
+    fill,
+    found,
+    rewrite,
+    to_write,
+    verified,
+)
+from dpmic_jax.dp.reservations import GivenBack, Reservation
 
 __all__ = ["Budget", "BudgetExceeded", "Ledger", "LedgerFile", "LedgerRefused", "Receipt"]
-
-_APPLICATION = 0x64704D49  # "dpMI"
-_SCHEMA_VERSION = 1
-_SCHEMA = (
-    ("charges", "CREATE TABLE charges (serial INTEGER PRIMARY KEY, event TEXT, hash BLOB)"),
-    (
-        "ledger",
-        "CREATE TABLE ledger (id INTEGER PRIMARY KEY, header TEXT, charges INTEGER, head BLOB)",
-    ),
-)
-_PATIENCE = 60.0  # seconds to wait for another process's charge
-
-
-class LedgerRefused(Exception):  # noqa: N818 - like BudgetExceeded
-    """The file is no ledger, or is damaged. It is never repaired or made anew."""
-
-
-class Receipt(NamedTuple):
-    """An entry that is on the disk: its ledger, its place there, and the chain up to it."""
-
-    ledger: str
-    serial: int
-    hash: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,7 @@ class LedgerFile:
         header = Header(secrets.token_hex(16), data_set, budget)
         filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
         try:
-            _fill(filled, header)
+            fill(filled, header)
             os.link(filled, path)
         finally:
             filled.unlink(missing_ok=True)
@@ -90,15 +86,27 @@ class LedgerFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "LedgerFile":
-        """A ledger that is there, after checking all of it."""
+        """A ledger that is there, after the checks of every use; `verify` checks all of it."""
         file = cls(Path(path))
         file._read()
         return file
 
+    def verify(self) -> int:
+        """Check all of the file, or raise `LedgerRefused`; the number of its entries."""
+        return len(self._read_all().entries)
+
+    def check(self, event: Event) -> None:
+        """Raise what `charge` would raise for `event` now; nothing is written.
+
+        It holds nothing back for later: another process may charge in between. `charge` decides.
+        """
+        self._read().admit(event)
+
     def charge(self, event: Event) -> Receipt:
         """Enter `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
-        with self._writing() as (connection, contents):
-            return _charge(connection, contents, event)
+        with self._writing() as (connection, state):
+            state.admit(event)
+            return append(connection, state, event)
 
     def charge_once(self, event: Event) -> Receipt:
         """Enter `event` unless it is there, for work that goes on after a crash.
@@ -106,14 +114,12 @@ class LedgerFile:
         Only for events that no other work can have, such as by a random number in their label:
         what is entered before is taken for this very work, paid for and begun.
         """
-        with self._writing() as (connection, contents):
-            charges = contents.standing.charges
-            serial = next((place for place, one in charges.items() if one == event), None)
-            if serial is not None:
-                query = "SELECT hash FROM charges WHERE serial = ?"
-                (kept,) = connection.execute(query, (serial,)).fetchone()
-                return Receipt(contents.header.identity, serial, kept.hex())
-            return _charge(connection, contents, event)
+        with self._writing() as (connection, state):
+            receipt = found(connection, state, event)
+            if receipt is not None:
+                return receipt
+            state.admit(event)
+            return append(connection, state, event)
 
     def reserve(self, event: Event, *, times: int) -> Receipt:
         """Set aside `times` charges like `event`, or raise `BudgetExceeded` and set aside none.
@@ -125,22 +131,22 @@ class LedgerFile:
         The reasons are in `dp.reservations`.
         """
         reservation = Reservation(event, times)
-        with self._writing() as (connection, contents):
+        with self._writing() as (connection, state):
             try:
-                contents.admit(reservation.whole_event, contents.standing.taken)
+                state.admit_reservation(reservation)
             except BudgetExceeded as error:
                 raise BudgetExceeded(f"none of {times} charges was reserved: {error}") from None
-            return _append(connection, contents, reservation)
+            return append(connection, state, reservation)
 
     def release(self, serial: int) -> None:
         """Give back what is left of the reservation of entry `serial`; see `reservations`."""
-        with self._writing() as (connection, contents):
-            if serial not in contents.standing.reserved:
+        with self._writing() as (connection, state):
+            if serial not in state.standing.reserved:
                 raise ValueError(
                     f"entry {serial} of {self.path} is no reservation, or nothing of it is left; "
                     "`reservations` has those that are"
                 )
-            _append(connection, contents, GivenBack(serial))
+            append(connection, state, GivenBack(serial))
 
     def set_budget(self, budget: Budget) -> None:
         """Replace the budget, or raise `BudgetExceeded` if what is taken does not fit it.
@@ -150,26 +156,21 @@ class LedgerFile:
         """
         if not isinstance(budget, Budget):
             raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
-        with self._writing() as (connection, contents):
-            header = contents.header._replace(budget=budget)
-            taken = Ledger(budget, contents.standing.taken).events
+        with self._writing() as (connection, _):
+            contents = verified(connection, self.path)
+            taken = (*contents.charges.values(), *contents.state.standing.set_aside)
+            Ledger(budget, taken)  # refuses what is beyond the budget
             if any(event.relation.records < budget.relation.records for event in taken):
                 raise BudgetExceeded("what was charged protects fewer records a person")
-            head = header.root
-            for serial, entry in enumerate(contents.entries, start=1):
-                head = link(head, serial, entry.to_json())
-                change = "UPDATE charges SET hash = ? WHERE serial = ?"
-                connection.execute(change, (head, serial))
-            change = "UPDATE ledger SET header = ?, head = ?"
-            connection.execute(change, (header.to_json(), head))
+            rewrite(connection, contents, contents.state.header._replace(budget=budget))
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, Contents]]:
-        """The checked content, in a transaction that is on the disk when this ends well."""
-        with _connection(self.path) as connection:
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, State]]:
+        """The checked state, in a transaction that is on the disk when this ends well."""
+        with connected(self.path) as connection:
             # From here to COMMIT no other process can charge.
             connection.execute("BEGIN IMMEDIATE")
-            yield connection, _checked(connection, self.path)
+            yield connection, to_write(connection, self.path)
             connection.execute("COMMIT")
 
     @property
@@ -179,8 +180,8 @@ class LedgerFile:
 
     @property
     def ledger(self) -> Ledger:
-        """The file as it is now, checked again."""
-        return self._read().ledger
+        """The file as it is now, all of it checked again."""
+        return self._read_all().ledger
 
     @property
     def budget(self) -> Budget:
@@ -201,118 +202,28 @@ class LedgerFile:
     @property
     def left(self) -> Amount:
         """As `Ledger.left`, for a charge that nothing is reserved for."""
-        contents = self._read()
-        return Ledger(contents.header.budget, contents.standing.taken).left
+        state = self._read()
+        return Account(state.header.budget, state.standing.taken).left
 
     @property
     def charges(self) -> dict[int, Event]:
         """What was charged, by the numbers of the entries."""
-        return self._read().standing.charges
+        return self._read_all().charges
 
     @property
     def reservations(self) -> dict[int, Reservation]:
         """What is reserved and not yet drawn, by the numbers of the entries."""
         return self._read().standing.reserved
 
-    def _read(self) -> Contents:
-        with _connection(self.path) as connection:
+    def _read(self) -> State:
+        with connected(self.path) as connection:
             connection.execute("BEGIN")
-            return _checked(connection, self.path)
+            return checked(connection, self.path)
 
-
-def _charge(connection: sqlite3.Connection, contents: Contents, event: Event) -> Receipt:
-    contents.admit(event, contents.standing.before(event))
-    return _append(connection, contents, event)
-
-
-def _append(connection: sqlite3.Connection, contents: Contents, entry: Entry) -> Receipt:
-    serial = len(contents.entries) + 1
-    head = link(contents.head, serial, entry.to_json())
-    row = (serial, entry.to_json(), head)
-    connection.execute("INSERT INTO charges VALUES (?, ?, ?)", row)
-    connection.execute("UPDATE ledger SET charges = ?, head = ?", (serial, head))
-    return Receipt(contents.header.identity, serial, head.hex())
-
-
-@contextmanager
-def _connection(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that makes no file; closing it undoes what was not committed."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no ledger at {path}; make one with LedgerFile.create")
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_PATIENCE
-    )
-    try:
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA fullfsync = ON")
-        yield connection
-    except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            raise TimeoutError(f"{path} was in use for {_PATIENCE:g} s; nothing charged") from error
-        raise LedgerRefused(f"{path} cannot be used as a ledger: {error}") from error
-    except UnicodeDecodeError as error:  # sqlite3's own, when it quotes damaged text
-        raise LedgerRefused(f"{path} cannot be used as a ledger: damaged text") from error
-    finally:
-        connection.close()
-
-
-def _checked(connection: sqlite3.Connection, path: Path) -> Contents:
-    """What the file holds, or a refusal. Inside a transaction, so nobody writes meanwhile."""
-
-    def pragma(name: str) -> int | str:
-        return connection.execute(f"PRAGMA {name}").fetchone()[0]
-
-    def require(holds: bool, what: str) -> None:
-        if not holds:
-            raise LedgerRefused(f"{path} is refused: {what}")
-
-    require(pragma("application_id") == _APPLICATION, "it is not a ledger of this library")
-    require(pragma("user_version") == _SCHEMA_VERSION, "it has another schema version")
-    require(pragma("journal_mode") == "delete", "it is not in rollback-journal mode")
-    size = int(pragma("page_count")) * int(pragma("page_size"))
-    require(path.stat().st_size == size, "it is not as long as it says")
-    require(pragma("integrity_check") == "ok", "its pages are damaged")
-    schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
-    require(tuple(schema) == _SCHEMA, "its tables are not a ledger's")
-    headers = connection.execute("SELECT * FROM ledger").fetchall()
-    rows = connection.execute("SELECT * FROM charges ORDER BY serial").fetchall()
-    require(len(headers) == 1, "it has no header, or several")
-    _, text, charges, kept_head = headers[0]
-    try:
-        header = Header.from_json(text)
-        require(header.to_json() == text, "its header is damaged")
-        head, entries = header.root, []
-        for place, (serial, entry, kept) in enumerate(rows, start=1):
-            head = link(head, place, entry)
-            require(serial == place and head == kept, f"charge {place} is damaged")
-            entries.append(entry_from_json(entry))
-        require(head == kept_head and charges == len(rows), "charges are missing at the end")
-        found = standing(entries)
-        Ledger(header.budget, found.taken)  # refuses what is beyond the budget
-        return Contents(header, tuple(entries), found, head)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise LedgerRefused(f"{path} is refused: its content is damaged") from error
-    except BudgetExceeded as error:
-        raise LedgerRefused(f"{path} is refused: its charges exceed its budget") from error
-
-
-def _fill(path: Path, header: Header) -> None:
-    connection = sqlite3.connect(path, isolation_level=None)
-    try:
-        connection.execute("PRAGMA page_size = 4096")
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA fullfsync = ON")
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-        for _, statement in _SCHEMA:
-            connection.execute(statement)
-        row = (1, header.to_json(), 0, header.root)
-        connection.execute("INSERT INTO ledger VALUES (?, ?, ?, ?)", row)
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
+    def _read_all(self) -> Contents:
+        with connected(self.path) as connection:
+            connection.execute("BEGIN")
+            return verified(connection, self.path)
 
 
 def _sync_directory(path: Path) -> None:

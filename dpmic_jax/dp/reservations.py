@@ -1,8 +1,8 @@
 """What the entries of a ledger's file say: charges, and budget that is set aside for some.
 
 A reservation is an entry of its own, of the price of so many charges of one kind. A charge of that
-kind that comes later draws one of them. Nothing is ever changed in the file: what is left of a
-reservation is found by going through the entries in order.
+kind that comes later draws one of them. No entry is ever changed in the file: what is left of a
+reservation is found by going through the entries in order, and kept with the running totals.
 
 Who draws. Charges are alike if they have the mechanism, the guarantee, the relation and the count
 of the reserved one: what it is and what it costs. Records, settings and label may differ, for the
@@ -19,8 +19,10 @@ was computed for it.
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
+from dpmic_jax.dp.composition import Totals, combined, totals
 from dpmic_jax.dp.events import ZCDP, Event, canonical
 from dpmic_jax.dp.written import whole
 
@@ -75,46 +77,94 @@ def entry_from_json(text: str) -> Entry:
 
 def _special(content: dict[str, Any]) -> Reservation | GivenBack | None:
     if "reserve" in content:
-        return Reservation(Event.from_json(content["reserve"]), content["times"])
+        return _reservation(content)
     if "release" in content:
         return GivenBack(content["release"])
     return None
 
 
+def _reservation(content: dict[str, Any]) -> Reservation:
+    return Reservation(Event.from_json(content["reserve"]), content["times"])
+
+
 class Standing(NamedTuple):
-    """What a ledger's entries come to.
+    """What a ledger's entries come to: all that the next one is judged by.
+
+    Reservations are kept beside the sums, not in them: nothing is ever taken off a sum, which an
+    infinite epsilon would not allow.
 
     Attributes:
-      charges: events by the numbers of their entries.
-      reserved: what is left of reservations, by the numbers of their entries.
+      charged: sums over the charges.
+      records: the fewest records a person that a charge protects, None before the first.
+      reserved: what is left of reservations, by the numbers of their entries, the oldest first.
     """
 
-    charges: dict[int, Event]
+    charged: Totals
+    records: int | None
     reserved: dict[int, Reservation]
 
     @property
-    def taken(self) -> tuple[Event, ...]:
-        """All that counts against the budget."""
-        set_aside = (reservation.whole_event for reservation in self.reserved.values())
-        return (*self.charges.values(), *set_aside)
+    def set_aside(self) -> tuple[Event, ...]:
+        """Events that cost what is reserved."""
+        return tuple(reservation.whole_event for reservation in self.reserved.values())
 
-    def before(self, event: Event) -> tuple[Event, ...]:
+    @property
+    def taken(self) -> Totals:
+        """All that counts against the budget."""
+        return combined(self.charged, totals(self.set_aside))
+
+    def before(self, event: Event) -> Totals:
         """What counts against the budget when `event` is charged: all but what it draws."""
-        return Standing(self.charges, _drawn(self.reserved, event)).taken
+        return self._replace(reserved=_drawn(self.reserved, event)).taken
+
+    def after(self, serial: int, entry: Entry) -> "Standing":
+        """What the entries come to with one more, of this number."""
+        reserved = _reserved(self.reserved, serial, entry)
+        if not isinstance(entry, Event):
+            return self._replace(reserved=reserved)
+        records = entry.relation.records
+        fewest = records if self.records is None else min(self.records, records)
+        return Standing(combined(self.charged, totals([entry])), fewest, reserved)
+
+    def to_json(self) -> str:
+        sums = {
+            name: None if value is None else str(value)
+            for name, value in self.charged._asdict().items()
+        }
+        reserved = [[serial, one.to_json()] for serial, one in self.reserved.items()]
+        return canonical({**sums, "records": self.records, "reserved": reserved})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Standing":
+        content = json.loads(text)
+        sums = (content[name] for name in Totals._fields)
+        reserved = {serial: _reservation(json.loads(one)) for serial, one in content["reserved"]}
+        charged = Totals._make(None if value is None else Fraction(value) for value in sums)
+        return cls(charged, content["records"], reserved)
 
 
 def standing(entries: Iterable[Entry]) -> Standing:
     """Go through entries in order. A release of what is not reserved is a KeyError."""
-    charges, reserved = {}, {}
+    charges, reserved = [], {}
     for serial, entry in enumerate(entries, start=1):
-        if isinstance(entry, Reservation):
-            reserved[serial] = entry
-        elif isinstance(entry, GivenBack):
-            del reserved[entry.serial]
-        else:
-            charges[serial] = entry
-            reserved = _drawn(reserved, entry)
-    return Standing(charges, reserved)
+        reserved = _reserved(reserved, serial, entry)
+        if isinstance(entry, Event):
+            charges.append(entry)
+    records = min((charge.relation.records for charge in charges), default=None)
+    return Standing(totals(charges), records, reserved)
+
+
+def _reserved(
+    reserved: dict[int, Reservation], serial: int, entry: Entry
+) -> dict[int, Reservation]:
+    """Reservations after an entry."""
+    if isinstance(entry, Reservation):
+        return {**reserved, serial: entry}
+    if isinstance(entry, GivenBack):
+        kept = dict(reserved)
+        del kept[entry.serial]
+        return kept
+    return _drawn(reserved, entry)
 
 
 def _drawn(reserved: dict[int, Reservation], event: Event) -> dict[int, Reservation]:
