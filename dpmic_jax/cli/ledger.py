@@ -65,6 +65,16 @@ def show(path: Path, beta: float) -> None:
             click.echo(content.units(delta=content.budget.delta, beta=beta))
 
 
+@ledger.command()
+@PATH
+def verify(path: Path) -> None:
+    """Check all of a ledger: its pages, every entry, and that its totals are theirs."""
+    with answered():
+        from dpmic_jax import LedgerFile
+
+        click.echo(f"{path}: {LedgerFile.open(path).verify()} entries, ok")
+
+
 @ledger.command("set-budget")
 @PATH
 @EPSILON
@@ -93,10 +103,11 @@ def release(path: Path, entry: int) -> None:
 
 
 def _shown(path: Path) -> str:
-    from dpmic_jax import LedgerFile
+    from dpmic_jax import Ledger, LedgerFile
 
     book = LedgerFile.open(path)
-    content = book.ledger
+    charges = book.charges  # reads and checks all, so once
+    content = Ledger(book.budget, tuple(charges.values()))
     budget, spent, left = content.budget, content.spent, book.left
     lines = [
         f"data set  {book.data_set}",
@@ -106,7 +117,7 @@ def _shown(path: Path) -> str:
         f"spent     epsilon {spent.epsilon if content.events else 0.0:.6g}",
         f"left      epsilon {left.epsilon:.6g}" + (f", rho {left.rho:.6g}" if left.rho else ""),
     ]
-    for serial, event in book.charges.items():
+    for serial, event in charges.items():
         cost = f"{event.count} x {event.guarantee}"
         lines.append(f"{serial:>4}  {event.mechanism}, n={event.n}: {cost}; {event.label}")
     for serial, kept in book.reservations.items():

@@ -36,11 +36,11 @@ from dpmic_jax.dp.ledger_store import (
     LedgerRefused,
     append,
     checked,
-    connected,
     fill,
     found,
     rewrite,
     to_write,
+    transaction,
     verified,
 )
 from dpmic_jax.dp.reservations import GivenBack, Reservation
@@ -157,7 +157,7 @@ class LedgerFile:
         if not isinstance(budget, Budget):
             raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
         with self._writing() as (connection, _):
-            contents = verified(connection, self.path)
+            contents = verified(connection)
             taken = (*contents.charges.values(), *contents.state.standing.set_aside)
             Ledger(budget, taken)  # refuses what is beyond the budget
             if any(event.relation.records < budget.relation.records for event in taken):
@@ -167,10 +167,9 @@ class LedgerFile:
     @contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, State]]:
         """The checked state, in a transaction that is on the disk when this ends well."""
-        with connected(self.path) as connection:
-            # From here to COMMIT no other process can charge.
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection, to_write(connection, self.path)
+        # From BEGIN to COMMIT no other process can charge.
+        with transaction(self.path, "BEGIN IMMEDIATE") as connection:
+            yield connection, to_write(connection)
             connection.execute("COMMIT")
 
     @property
@@ -216,14 +215,12 @@ class LedgerFile:
         return self._read().standing.reserved
 
     def _read(self) -> State:
-        with connected(self.path) as connection:
-            connection.execute("BEGIN")
-            return checked(connection, self.path)
+        with transaction(self.path, "BEGIN") as connection:
+            return checked(connection)
 
     def _read_all(self) -> Contents:
-        with connected(self.path) as connection:
-            connection.execute("BEGIN")
-            return verified(connection, self.path)
+        with transaction(self.path, "BEGIN") as connection:
+            return verified(connection)
 
 
 def _sync_directory(path: Path) -> None:

@@ -82,8 +82,11 @@ def fill(path: Path, header: Header) -> None:
 
 
 @contextmanager
-def connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that makes no file; closing it undoes what was not committed."""
+def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
+    """A transaction on a file that is there and is a ledger's; leaving undoes what is uncommitted.
+
+    Until then nobody else writes.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"there is no ledger at {path}; make one with LedgerFile.create")
     connection = sqlite3.connect(
@@ -92,6 +95,8 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
+        connection.execute(begin)
+        _check_frame(connection, path)
         yield connection
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
@@ -105,10 +110,10 @@ def connected(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def checked(connection: sqlite3.Connection, path: Path) -> State:
-    """What the file says of itself, or a refusal. In a transaction, so nobody writes meanwhile."""
-    if _framed(connection, path) < VERSION:
-        return verified(connection, path).state
+def checked(connection: sqlite3.Connection) -> State:
+    """What the file says of itself, or a refusal."""
+    if _pragma(connection, "user_version") == 1:
+        return verified(connection).state
     with _damage():
         state = _kept(connection)
         query = "SELECT * FROM charges ORDER BY serial DESC LIMIT 2"
@@ -116,51 +121,49 @@ def checked(connection: sqlite3.Connection, path: Path) -> State:
         last = list(range(state.entries, max(state.entries - 2, 0), -1))
         _require([row[0] for row in rows] == last, "charges are missing at the end")
         head = state.header.root
-        for row in reversed(rows):
-            if row[0] == state.entries:
-                _entry(head, row)
-            head = row[2]
+        if rows:
+            _entry(rows[1][2] if len(rows) > 1 else head, rows[0])
+            head = rows[0][2]
         _require(head == state.head, "charges are missing at the end")
     return state
 
 
-def verified(connection: sqlite3.Connection, path: Path) -> Contents:
-    """All that the file holds, or a refusal. In a transaction, so nobody writes meanwhile."""
-    version = _framed(connection, path)
+def verified(connection: sqlite3.Connection) -> Contents:
+    """All that the file holds, or a refusal."""
+    first = _pragma(connection, "user_version") == 1
     _require(_pragma(connection, "integrity_check") == "ok", "its pages are damaged")
     with _damage():
-        kept = _kept(connection) if version == VERSION else _kept_1(connection)
-        digest = "digest" if version == VERSION else "NULL"
+        kept = _kept_1(connection) if first else _kept(connection)
+        digest = "NULL" if first else "digest"
         query = f"SELECT serial, event, hash, {digest} FROM charges ORDER BY serial"
         head, entries = kept.header.root, []
         for place, row in enumerate(connection.execute(query), start=1):
             _require(row[0] == place, f"charge {place} is damaged")
-            entries.append(_entry(head, row, with_digest=version == VERSION))
+            entries.append(_entry(head, row, with_digest=not first))
             head = row[2]
         whole = head == kept.head and len(entries) == kept.entries
         _require(whole, "charges are missing at the end")
         state = kept._replace(standing=standing(entries))
         _require(_affordable(state), "its charges exceed its budget")
-        same = version < VERSION or state == kept
-        _require(same, "its running totals are not those of its charges")
+        _require(first or state == kept, "its running totals are not those of its charges")
     return Contents(state, tuple(entries))
 
 
-def to_write(connection: sqlite3.Connection, path: Path) -> State:
-    """As `checked`, after an upgrade if the file is of an older version."""
+def to_write(connection: sqlite3.Connection) -> State:
+    """As `checked`, after an upgrade if the file is of version 1."""
     if _pragma(connection, "user_version") != 1:
-        return checked(connection, path)
-    state, entries = verified(connection, path)
+        return checked(connection)
+    state, entries = verified(connection)
     connection.execute("ALTER TABLE charges ADD COLUMN digest BLOB")
     connection.execute("ALTER TABLE ledger ADD COLUMN totals TEXT")
     connection.execute("ALTER TABLE ledger ADD COLUMN seal BLOB")
-    connection.execute("CREATE INDEX charges_by_digest ON charges (digest)")
     for serial, entry in enumerate(entries, start=1):
         change = "UPDATE charges SET digest = ? WHERE serial = ?"
         connection.execute(change, (_digest(entry), serial))
+    connection.execute("CREATE INDEX charges_by_digest ON charges (digest)")
     _keep(connection, state)
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    return checked(connection, path)
+    return state
 
 
 def append(connection: sqlite3.Connection, state: State, entry: Entry) -> Receipt:
@@ -195,8 +198,11 @@ def rewrite(connection: sqlite3.Connection, contents: Contents, header: Header) 
     _keep(connection, contents.state._replace(header=header, head=head))
 
 
-def _framed(connection: sqlite3.Connection, path: Path) -> int:
-    """The file's version, if it is a ledger's by all that it says about itself as a file."""
+def _check_frame(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse what is no ledger by what it says about itself as a file.
+
+    Only before a transaction has written: the file grows when it is committed.
+    """
     application, version, mode = (
         _pragma(connection, name) for name in ("application_id", "user_version", "journal_mode")
     )
@@ -207,7 +213,6 @@ def _framed(connection: sqlite3.Connection, path: Path) -> int:
     _require(path.stat().st_size == size, "it is not as long as it says")
     schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
     _require(tuple(schema) == SCHEMAS[int(version)], "its tables are not a ledger's")
-    return int(version)
 
 
 def _kept(connection: sqlite3.Connection) -> State:

@@ -95,12 +95,10 @@ class Standing(NamedTuple):
 
     Attributes:
       charged: sums over the charges.
-      records: the fewest records a person that a charge protects, None before the first.
       reserved: what is left of reservations, by the numbers of their entries, the oldest first.
     """
 
     charged: Totals
-    records: int | None
     reserved: dict[int, Reservation]
 
     @property
@@ -122,9 +120,7 @@ class Standing(NamedTuple):
         reserved = _reserved(self.reserved, serial, entry)
         if not isinstance(entry, Event):
             return self._replace(reserved=reserved)
-        records = entry.relation.records
-        fewest = records if self.records is None else min(self.records, records)
-        return Standing(combined(self.charged, totals([entry])), fewest, reserved)
+        return Standing(combined(self.charged, totals([entry])), reserved)
 
     def to_json(self) -> str:
         sums = {
@@ -132,7 +128,7 @@ class Standing(NamedTuple):
             for name, value in self.charged._asdict().items()
         }
         reserved = [[serial, one.to_json()] for serial, one in self.reserved.items()]
-        return canonical({**sums, "records": self.records, "reserved": reserved})
+        return canonical({**sums, "reserved": reserved})
 
     @classmethod
     def from_json(cls, text: str) -> "Standing":
@@ -140,7 +136,7 @@ class Standing(NamedTuple):
         sums = (content[name] for name in Totals._fields)
         reserved = {serial: _reservation(json.loads(one)) for serial, one in content["reserved"]}
         charged = Totals._make(None if value is None else Fraction(value) for value in sums)
-        return cls(charged, content["records"], reserved)
+        return cls(charged, reserved)
 
 
 def standing(entries: Iterable[Entry]) -> Standing:
@@ -150,8 +146,7 @@ def standing(entries: Iterable[Entry]) -> Standing:
         reserved = _reserved(reserved, serial, entry)
         if isinstance(entry, Event):
             charges.append(entry)
-    records = min((charge.relation.records for charge in charges), default=None)
-    return Standing(totals(charges), records, reserved)
+    return Standing(totals(charges), reserved)
 
 
 def _reserved(

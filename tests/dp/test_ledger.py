@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from ledger_files import sql
 
 from dpmic_jax.dp import ledger as ledger_module
+from dpmic_jax.dp import ledger_store
 from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
 from dpmic_jax.dp.ledger import Budget, BudgetExceeded, Ledger, LedgerFile, LedgerRefused
 
@@ -38,14 +40,6 @@ def filled(path):
         file.charge(event(PureDP(0.01 * (i + 1)), label=f"{i}" * 100 * (i % 3 + 1)))
     file.charge(event(ZCDP(0.001, 1e-15)))
     return file
-
-
-def sql(path, *statements):
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
 
 
 def test_a_file_is_a_ledger_that_stays(filled):
@@ -91,13 +85,13 @@ def test_create_never_replaces_what_is_there(path, taken):
 
 
 def test_create_that_loses_a_race_leaves_the_winner(path, monkeypatch):
-    fill = ledger_module._fill
+    fill = ledger_module.fill
 
     def slow(new, header):
         fill(new, header)
         path.write_bytes(b"the winner's")
 
-    monkeypatch.setattr(ledger_module, "_fill", slow)
+    monkeypatch.setattr(ledger_module, "fill", slow)
     with pytest.raises(FileExistsError):
         LedgerFile.create(path, Budget(1.0), data_set="x")
     assert path.read_bytes() == b"the winner's"
@@ -136,43 +130,117 @@ def test_a_foreign_database_is_refused_and_left_alone(path, mode):
     assert path.read_bytes() == before
 
 
+EVERY_USE = {
+    "open": lambda path: LedgerFile.open(path),
+    "verify": lambda path: LedgerFile(path).verify(),
+    "check": lambda path: LedgerFile(path).check(event()),
+    "charge": lambda path: LedgerFile(path).charge(event()),
+    "charge_once": lambda path: LedgerFile(path).charge_once(event()),
+    "reserve": lambda path: LedgerFile(path).reserve(event(), times=2),
+    "release": lambda path: LedgerFile(path).release(1),
+    "set_budget": lambda path: LedgerFile(path).set_budget(Budget(20.0, 1e-6)),
+    "identity": lambda path: LedgerFile(path).identity,
+    "data_set": lambda path: LedgerFile(path).data_set,
+    "budget": lambda path: LedgerFile(path).budget,
+    "left": lambda path: LedgerFile(path).left,
+    "reservations": lambda path: LedgerFile(path).reservations,
+}
+WHOLE = {
+    "verify": EVERY_USE["verify"],
+    "set_budget": EVERY_USE["set_budget"],
+    "events": lambda path: LedgerFile(path).events,
+    "charges": lambda path: LedgerFile(path).charges,
+    "ledger": lambda path: LedgerFile(path).ledger,
+    "spent": lambda path: LedgerFile(path).spent,
+}
+
+
 @pytest.mark.parametrize(
     ("statements", "reason"),
     [
         (["DELETE FROM charges WHERE serial = 11"], "missing at the end"),
+        (["DELETE FROM charges WHERE serial = 10"], "missing at the end|charge 10"),
         (["DELETE FROM charges WHERE serial > 5"], "missing at the end"),
         (["DELETE FROM charges"], "missing at the end"),
-        (["DELETE FROM charges WHERE serial = 4"], "charge 4 is damaged"),
-        (["UPDATE charges SET serial = 20 WHERE serial = 11"], "charge 11 is damaged"),
-        (["UPDATE charges SET event = replace(event, '337', '338')"], "charge 1 is damaged"),
-        (["UPDATE charges SET event = CAST(event AS BLOB) WHERE serial = 3"], "damaged"),
-        (["UPDATE charges SET hash = zeroblob(32) WHERE serial = 3"], "charge 3 is damaged"),
-        (["DELETE FROM charges WHERE serial = 11", "UPDATE ledger SET charges = 10"], "missing"),
-        (["UPDATE ledger SET charges = 12"], "missing at the end"),
-        (["UPDATE ledger SET head = zeroblob(32)"], "missing at the end"),
+        (
+            ["INSERT INTO charges SELECT 12, event, hash, digest FROM charges LIMIT 1"],
+            "missing|charge 12",
+        ),
+        (["UPDATE charges SET serial = 20 WHERE serial = 11"], "missing|charge 11"),
+        (["UPDATE charges SET event = replace(event, '337', '338')"], "charge (1|11) is damaged"),
+        (["UPDATE charges SET event = CAST(event AS BLOB) WHERE serial = 11"], "damaged"),
+        (["UPDATE charges SET hash = zeroblob(32) WHERE serial = 10"], "charge 1[01] is damaged"),
+        (["UPDATE charges SET hash = zeroblob(32) WHERE serial = 11"], "charge 11 is damaged"),
+        (["UPDATE charges SET digest = zeroblob(32) WHERE serial = 11"], "charge 11 is damaged"),
+        (["DELETE FROM charges WHERE serial = 11", "UPDATE ledger SET charges = 10"], "damaged"),
+        (["UPDATE ledger SET charges = 12"], "running totals are damaged"),
+        (["UPDATE ledger SET head = zeroblob(32)"], "running totals are damaged"),
+        (["UPDATE ledger SET head = NULL"], "damaged"),
+        (["UPDATE ledger SET seal = zeroblob(32)"], "running totals are damaged"),
+        (["UPDATE ledger SET seal = NULL"], "running totals are damaged"),
+        (["UPDATE ledger SET totals = NULL"], "damaged"),
+        (["UPDATE ledger SET totals = '{}'"], "damaged"),
+        (["UPDATE ledger SET totals = replace(totals, '/', '/0')"], "damaged"),
+        (["UPDATE ledger SET totals = replace(totals, '1', '2')"], "damaged"),
+        (["UPDATE ledger SET totals = replace(totals, ':', ': ')"], "totals are damaged"),
         (["UPDATE ledger SET header = replace(header, 'baseball', 'football')"], "damaged"),
         (["UPDATE ledger SET header = replace(header, 'p+3', 'p+4')"], "damaged"),
         (["UPDATE ledger SET header = '{}'"], "damaged"),
+        (["UPDATE ledger SET id = 2"], "damaged"),
         (["DELETE FROM ledger"], "header"),
-        (["INSERT INTO ledger SELECT 2, header, charges, head FROM ledger"], "header"),
+        (
+            ["INSERT INTO ledger SELECT 2, header, charges, head, totals, seal FROM ledger"],
+            "header",
+        ),
         (["DROP TABLE charges"], "tables"),
+        (["DROP INDEX charges_by_digest"], "tables"),
         (["CREATE TABLE more (x)"], "tables"),
         (["CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM charges; END"], "tables"),
-        (["PRAGMA user_version = 2"], "schema version"),
+        (["PRAGMA user_version = 1"], "tables"),
+        (["PRAGMA user_version = 3"], "schema version"),
         (["PRAGMA application_id = 0"], "not a ledger"),
         (["PRAGMA journal_mode = wal"], "rollback-journal"),
     ],
 )
-def test_edits_are_refused_with_their_reason(filled, statements, reason):
+def test_edits_at_the_head_and_in_the_header_are_refused_by_every_use(filled, statements, reason):
     sql(filled.path, *statements)
-    for use in (LedgerFile.open, lambda path: LedgerFile(path).charge(event())):
+    for use in EVERY_USE.values():
         with pytest.raises(LedgerRefused, match=reason):
             use(filled.path)
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("DELETE FROM charges WHERE serial = 4", "charge 4 is damaged"),
+        ("UPDATE charges SET event = replace(event, '337', '338') WHERE serial = 4", "charge 4"),
+        ("UPDATE charges SET event = CAST(event AS BLOB) WHERE serial = 3", "damaged"),
+        ("UPDATE charges SET hash = zeroblob(32) WHERE serial = 3", "charge 3 is damaged"),
+        ("UPDATE charges SET digest = zeroblob(32) WHERE serial = 3", "charge 3 is damaged"),
+        ("UPDATE charges SET digest = NULL WHERE serial = 3", "charge 3 is damaged"),
+    ],
+)
+def test_edits_of_older_charges_are_refused_by_all_that_reads_them(filled, statement, reason):
+    assert sql(filled.path, statement) == 1
+    for use in WHOLE.values():
+        with pytest.raises(LedgerRefused, match=reason):
+            use(filled.path)
+    # The stated limit: a charge goes by the totals, which are right, and loses nothing.
+    left = filled.left
+    assert filled.charge(event(PureDP(0.5))).serial == 12
+    assert filled.left.rho < left.rho
+
+
+def test_a_charge_that_is_looked_for_is_not_found_in_a_row_that_was_edited(filled):
+    third = filled.events[2]
+    sql(filled.path, "UPDATE charges SET hash = zeroblob(32) WHERE serial = 2")
+    with pytest.raises(LedgerRefused, match="charge 3 is damaged"):
+        filled.charge_once(third)
+
+
 def test_charges_beyond_the_budget_are_refused_however_they_got_there(path, monkeypatch):
     file = LedgerFile.create(path, Budget(1.0), data_set="x")
-    monkeypatch.setattr(Budget, "admits", lambda *_: True)
+    monkeypatch.setattr(Budget, "holds", lambda *_: True)
     file.charge(event(PureDP(1.5)))
     monkeypatch.undo()
     with pytest.raises(LedgerRefused, match="exceed its budget"):
@@ -180,7 +248,7 @@ def test_charges_beyond_the_budget_are_refused_however_they_got_there(path, monk
 
 
 def test_a_ledger_in_use_says_so(path, monkeypatch):
-    monkeypatch.setattr(ledger_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(ledger_store, "PATIENCE", 0.05)
     file = LedgerFile.create(path, Budget(1.0), data_set="x")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -247,7 +315,7 @@ def test_flipped_bits_in_charges_are_refused(filled, rng):
 
 
 def test_flipped_bits_in_the_tables_names_are_refused(filled):
-    used = list(places(filled.path, [statement for _, statement in ledger_module._SCHEMA]))
+    used = list(places(filled.path, [statement for _, statement in ledger_store.SCHEMAS[2]]))
     # The top bit makes text that is not UTF-8, and that sqlite3 cannot quote.
     assert list(harmless(filled, [8 * place + bit for place in used[::3] for bit in (0, 7)])) == []
 

@@ -42,6 +42,8 @@ def kills(step=charge_then_release):
             found["released"] += released
             found["journals"] += os.path.exists(path + "-journal")
             ledger = LedgerFile.open(path)
+            # That the totals are those of the entries, too.
+            assert ledger.verify() == len(ledger.events)
             paid = len(ledger.events) - known
             found["unpaid"] += max(released - paid, 0)
             found["unused"] += max(paid - released, 0)

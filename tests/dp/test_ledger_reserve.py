@@ -1,7 +1,6 @@
 """Budget set aside for charges to come: against a model that counts, and shown."""
 
 import json
-import sqlite3
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_files import sql, write_version_1
 
 from dpmic_jax.cli import main
-from dpmic_jax.dp.contents import Header, link
 from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
 from dpmic_jax.dp.ledger import Budget, BudgetExceeded, LedgerFile, LedgerRefused
 
@@ -269,24 +268,9 @@ def test_edited_reservations_are_refused(file, edit):
     file.reserve(event(), times=4)
     file.charge(event())
     file.release(2)
-    connection = sqlite3.connect(file.path)
-    assert connection.execute(edit).rowcount == 1
-    connection.commit()
-    connection.close()
+    assert sql(file.path, edit) == 1
     with pytest.raises(LedgerRefused):
-        LedgerFile.open(file.path)
-
-
-def written(file, *texts):
-    """A ledger's file of these entries, rightly chained: what a forger or another version makes."""
-    connection = sqlite3.connect(file.path)
-    head = Header.from_json(connection.execute("SELECT header FROM ledger").fetchone()[0]).root
-    for serial, text in enumerate(texts, start=1):
-        head = link(head, serial, text)
-        connection.execute("INSERT INTO charges VALUES (?, ?, ?)", (serial, text, head))
-    connection.execute("UPDATE ledger SET charges = ?, head = ?", (len(texts), head))
-    connection.commit()
-    connection.close()
+        file.verify()
 
 
 def reserved(times):
@@ -295,8 +279,10 @@ def reserved(times):
     )
 
 
-def test_entries_are_written_as_the_format_says(file):
-    written(file, reserved(4), event().to_json(), '{"release":1}')
+def test_entries_are_written_as_the_format_says(tmp_path):
+    path = tmp_path / "old"
+    write_version_1(path, [reserved(4), event().to_json(), '{"release":1}'])
+    file = LedgerFile.open(path)
     assert file.charges == {2: event()}
     assert file.reservations == {}
 
@@ -318,10 +304,12 @@ def test_entries_are_written_as_the_format_says(file):
         ([reserved(10), OTHER.to_json()], "exceed its budget"),
     ],
 )
-def test_entries_that_cannot_be_are_refused(file, texts, reason):
-    written(file, *texts)
+def test_entries_that_cannot_be_are_refused(tmp_path, texts, reason):
+    """Rightly chained: what a forger or another version makes."""
+    path = tmp_path / "forged"
+    write_version_1(path, texts)
     with pytest.raises(LedgerRefused, match=reason):
-        LedgerFile.open(file.path)
+        LedgerFile.open(path)
 
 
 def test_show_has_reservations_and_release_ends_them(file):

@@ -72,6 +72,7 @@ def kills():
         os.waitpid(pid, 0)
         told = everything(pipe)
         file = LedgerFile.open(path)
+        file.verify()  # that the totals are those of the entries, too
         paid = len(file.events) - before
         found["unpaid"] += max(told.count(b".") - paid, 0)
         found["drawn"] += paid
