@@ -209,6 +209,8 @@ def _check_frame(connection: sqlite3.Connection, path: Path) -> None:
     _require(application == APPLICATION, "it is not a ledger of this library")
     _require(version in SCHEMAS, "it has another schema version")
     _require(mode == "delete", "it is not in rollback-journal mode")
+    # Under a flipped bit that says so, SQLite would write its tables of pages over ours.
+    _require(_pragma(connection, "auto_vacuum") == 0, "its pages are damaged")
     size = int(_pragma(connection, "page_count")) * int(_pragma(connection, "page_size"))
     _require(path.stat().st_size == size, "it is not as long as it says")
     schema = connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()

@@ -1,12 +1,15 @@
 """`dpmic bounds`, `ledger`, `plan` and `demo`."""
 
 import json
+import sqlite3
 import tomllib
+from contextlib import closing
+from fractions import Fraction
 
 import pytest
 from commands import BOUNDS, MARKER, NAMES, QUICK, bounds_file, columns, dpmic, lines, table_file
 
-from dpmic_jax import Budget, LedgerFile, ReplaceOne
+from dpmic_jax import Budget, Event, LedgerFile, PureDP, ReplaceOne
 from dpmic_jax.schema import read_schema
 
 WIDE = BOUNDS.replace("high = 100", "high = 1e6").replace("high = 1\n", "high = 50\n")
@@ -91,6 +94,30 @@ def test_a_ledger_is_made_shown_and_given_another_budget(tmp_path):
     assert more.exit_code == 0
     assert "budget    epsilon 5, delta 0" in more.stdout
     assert len(LedgerFile.open(path).events) == 1
+
+
+def test_verify_counts_the_entries_of_a_whole_ledger_and_refuses_a_damaged_one(tmp_path):
+    path = tmp_path / "ledger"
+    init = ("--epsilon", 2, "--bounds", bounds_file(tmp_path), "--name", "trial")
+    assert dpmic("ledger", "init", path, *init).exit_code == 0
+    one = Event(
+        mechanism="m",
+        guarantee=PureDP(0.1),
+        relation=ReplaceOne(),
+        n=9,
+        sensitivity=Fraction(1),
+    )
+    for _ in range(3):
+        LedgerFile.open(path).charge(one)
+    done = dpmic("ledger", "verify", path)
+    assert (done.exit_code, done.stdout) == (0, f"{path}: 3 entries, ok\n")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE charges SET event = replace(event, '9', '8') WHERE serial = 1")
+    for command in ("verify", "show"):
+        refused = dpmic("ledger", command, path)
+        assert refused.exit_code == 2
+        assert refused.stderr == f"Error: {path} is refused: charge 1 is damaged\n"
+        assert refused.stdout == ""
 
 
 def test_ledgers_that_cannot_be(tmp_path):

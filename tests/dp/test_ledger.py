@@ -200,6 +200,7 @@ WHOLE = {
         (["PRAGMA user_version = 3"], "schema version"),
         (["PRAGMA application_id = 0"], "not a ledger"),
         (["PRAGMA journal_mode = wal"], "rollback-journal"),
+        (["PRAGMA auto_vacuum = full", "VACUUM"], "pages"),
     ],
 )
 def test_edits_at_the_head_and_in_the_header_are_refused_by_every_use(filled, statements, reason):
@@ -343,6 +344,21 @@ def test_a_flip_in_the_files_header_that_is_not_refused_loses_no_later_charge(fi
             assert filled.ledger == ledger
         else:
             assert filled.ledger == ledger.spend(event())
+
+
+def test_no_flip_in_the_files_header_makes_totals_forget_a_charge(filled, rng):
+    """Also where the flip is found only by `verify`."""
+    content, after = filled.path.read_bytes(), filled.ledger.spend(event()).left
+    refused = 0
+    for bit in rng.choice(8 * 100, 60, replace=False).tolist():
+        filled.path.write_bytes(flipped(content, bit))
+        try:
+            filled.charge(event())
+        except LedgerRefused:
+            refused += 1
+        else:
+            assert filled.left == after
+    assert 10 < refused < 50
 
 
 @pytest.mark.slow

@@ -383,3 +383,30 @@ def test_totals_that_cannot_be_are_refused_by_every_use(file, changes):
     forge_totals(file.path, **changes)
     with pytest.raises(LedgerRefused, match=r"damaged|exceed"):
         LedgerFile.open(file.path)
+
+
+class Died(Exception):
+    """Stands for the end of a process."""
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_row_and_its_totals_are_written_together_or_not_at_all(file, monkeypatch, together):
+    """And were they not, the file would be refused: a charge is never without its price."""
+    file.charge(event())
+    before = file.path.read_bytes()
+
+    def die(connection, _):
+        if not together:
+            connection.execute("COMMIT")
+        raise Died
+
+    monkeypatch.setattr(ledger_store, "_keep", die)
+    with pytest.raises(Died):
+        file.charge(event())
+    monkeypatch.undo()
+    if together:
+        assert file.path.read_bytes() == before
+        assert file.verify() == 1
+    else:
+        with pytest.raises(LedgerRefused, match="missing at the end"):
+            file.charge(event())
