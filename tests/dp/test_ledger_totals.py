@@ -385,7 +385,7 @@ def test_totals_that_cannot_be_are_refused_by_every_use(file, changes):
         LedgerFile.open(file.path)
 
 
-class Died(Exception):
+class DiedError(Exception):
     """Stands for the end of a process."""
 
 
@@ -398,10 +398,10 @@ def test_a_row_and_its_totals_are_written_together_or_not_at_all(file, monkeypat
     def die(connection, _):
         if not together:
             connection.execute("COMMIT")
-        raise Died
+        raise DiedError
 
     monkeypatch.setattr(ledger_store, "_keep", die)
-    with pytest.raises(Died):
+    with pytest.raises(DiedError):
         file.charge(event())
     monkeypatch.undo()
     if together:
