@@ -3,32 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dpmic_jax.mic.binning import grouped, random
-from dpmic_jax.mic.characteristic import (
-    Characteristic,
-    PairCharacteristic,
-    gmic,
-    mas,
-    mcn,
-    mev,
-    tic,
-    tic_normalised,
-)
-from dpmic_jax.mic.gains import exact_gains, fast_gains
-from dpmic_jax.mic.grids import all_sizes, definition, ladder, power, reshef
-from dpmic_jax.mic.settings import MICe, MICr
-from dpmic_jax.pairwise import (
-    Pairwise,
-    characteristic,
-    characteristics,
-    mice,
-    micr,
-    pairwise,
-)
-
 if TYPE_CHECKING:
     from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
-    from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+    from dpmic_jax.dp.events import (
+        ZCDP,
+        ApproximateDP,
+        Event,
+        PureDP,
+        ReplaceOne,
+    )
     from dpmic_jax.dp.information import capacity, worst_capacity
     from dpmic_jax.dp.keys import is_secret, secret_key, seeded_key
     from dpmic_jax.dp.ledger import LedgerFile
@@ -67,7 +50,35 @@ if TYPE_CHECKING:
         mic_star_estimate,
         private_bounds,
     )
+    from dpmic_jax.mic.binning import grouped, random
+    from dpmic_jax.mic.characteristic import (
+        Characteristic,
+        PairCharacteristic,
+        gmic,
+        mas,
+        mcn,
+        mev,
+        tic,
+        tic_normalised,
+    )
+    from dpmic_jax.mic.gains import exact_gains, fast_gains
+    from dpmic_jax.mic.grids import (
+        all_sizes,
+        definition,
+        ladder,
+        power,
+        reshef,
+    )
+    from dpmic_jax.mic.settings import MICe, MICr
     from dpmic_jax.mic.soft import soft_micr
+    from dpmic_jax.pairs import (
+        Pairwise,
+        characteristic,
+        characteristics,
+        mice,
+        micr,
+        pairwise,
+    )
     from dpmic_jax.results import ScreenResult
     from dpmic_jax.schema import (
         Categories,
@@ -191,29 +202,92 @@ __all__ = [
 ]
 
 
-# Where soft MICr and the private part are. They are imported when they are first used, for the
-# private part takes a quarter of a second.
-_LATER = (
-    "mic.soft",
-    "dp.budget",
-    "dp.events",
-    "dp.keys",
-    "dp.ledger",
-    "dp.units",
-    "schema",
-    "tuned",
-    "mechanisms",
-    "results",
-    "screening",
-    "inference",
-    "dp.max_information",
-    "dp.information",
-)
+# Where the names are. A module is imported when one of its names is first used: JAX takes a second
+# or two, and who asks for the command's help, or interrupts it, does not wait for that.
+_MODULES = {
+    "dp.budget": ("Budget", "BudgetExceeded", "Ledger"),
+    "dp.events": ("ApproximateDP", "Event", "PureDP", "ReplaceOne", "ZCDP"),
+    "dp.information": ("capacity", "worst_capacity"),
+    "dp.keys": ("is_secret", "secret_key", "seeded_key"),
+    "dp.ledger": ("LedgerFile",),
+    "dp.max_information": ("corrected_level", "largest_epsilon"),
+    "dp.units": ("Units", "units"),
+    "inference": (
+        "ByCandidates",
+        "ByPrivacy",
+        "EachPair",
+        "FalseDiscovery",
+        "FamilyWise",
+        "NullTable",
+        "Permutation",
+        "PostSelection",
+        "null_law",
+        "permutation_p_values",
+        "post_selection",
+    ),
+    "mechanisms": (
+        "EqualCells",
+        "HistogramRelease",
+        "MICeLap",
+        "MICrGauss",
+        "MICrHistogram",
+        "MICrLap",
+        "OctaveCells",
+        "PrivateBounds",
+        "PublishedMICeLap",
+        "PublishedMICrGeom",
+        "PublishedMICrLap",
+        "QuantileBounds",
+        "Release",
+        "VariationLap",
+        "debias",
+        "fitted_prior",
+        "mic_star_estimate",
+        "private_bounds",
+    ),
+    "mic.binning": ("grouped", "random"),
+    "mic.characteristic": (
+        "Characteristic",
+        "PairCharacteristic",
+        "gmic",
+        "mas",
+        "mcn",
+        "mev",
+        "tic",
+        "tic_normalised",
+    ),
+    "mic.gains": ("exact_gains", "fast_gains"),
+    "mic.grids": ("all_sizes", "definition", "ladder", "power", "reshef"),
+    "mic.settings": ("MICe", "MICr"),
+    "mic.soft": ("soft_micr",),
+    "pairs": ("Pairwise", "characteristic", "characteristics", "mice", "micr", "pairwise"),
+    "results": ("ScreenResult",),
+    "schema": ("Categories", "FixedValue", "Number", "OwnBin", "Schema", "read_schema"),
+    "screening": (
+        "Above",
+        "Against",
+        "AllPairs",
+        "Between",
+        "Preview",
+        "Resources",
+        "TopK",
+        "create_ledger",
+        "learn_bounds",
+        "preview",
+        "screen",
+    ),
+    "tuned": ("cheap_defaults", "defaults"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for module in (import_module(f"dpmic_jax.{part}") for part in _LATER):
-            if hasattr(module, name):
-                return getattr(module, name)
-    raise AttributeError(f"module 'dpmic_jax' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'dpmic_jax' has no attribute {name!r}")
+    found = getattr(import_module(f"dpmic_jax.{_MODULE_OF[name]}"), name)
+    globals()[name] = found  # the next time there is nothing to look for
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from importlib import import_module
 
 # Workers and the commands that tests start share what is compiled, for this run only.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
@@ -27,7 +28,8 @@ from jaxtyping import install_import_hook
 # Not where callers' mistakes are answered: there the package's own checks are under test.
 CHECKED = ["binning", "characteristic", "counting", "gains", "optimise", "sweep", "tile"]
 with install_import_hook([f"dpmic_jax.mic.{name}" for name in CHECKED], "typecheck.checked"):
-    import dpmic_jax  # noqa: F401 - imported here so that its annotations are checked
+    for name in CHECKED:
+        import_module(f"dpmic_jax.mic.{name}")
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -1,6 +1,7 @@
 """Who may import whom."""
 
 import ast
+from importlib import import_module
 from pathlib import Path
 
 import dpmic_jax
@@ -10,7 +11,8 @@ MAY_IMPORT = {
     "mic": {"mic"},
     "demo": {"mic"},
     "table": {"mic"},
-    "pairwise": {"mic", "table"},
+    "pairs": {"mic", "table"},
+    "runs": {"runs", "dp", "schema"},
     "dp": {"dp"},
     "sensitivity": {"mic"},
     "table_2": {"mic"},
@@ -21,6 +23,7 @@ MAY_IMPORT = {
         "mic",
         "dp",
         "histogram",
+        "runs",
         "sensitivity",
         "table",
         "table_2",
@@ -28,20 +31,21 @@ MAY_IMPORT = {
     },
     "schema": {"schema", "mic"},
     "source": {"source", "schema", "mic", "table"},
-    "results": {"results", "dp"},
+    "results": {"results", "dp", "runs"},
     "screening": {
         "",
         "screening",
         "mechanisms",
         "mic",
         "dp",
+        "runs",
         "sensitivity",
         "tuned",
         "schema",
         "source",
         "results",
     },
-    "causal": {"causal", "mic", "dp", "results", "schema", "sensitivity", "source"},
+    "causal": {"causal", "mic", "dp", "results", "runs", "schema", "sensitivity", "source"},
     "inference": {"inference", "mic", "dp", "results", "source", "table"},
     "paper": {"paper", "mechanisms", "mic", "dp", "sensitivity", "table", "table_2", "tuned"},
     "cli": {
@@ -51,23 +55,24 @@ MAY_IMPORT = {
         "demo",
         "dp",
         "inference",
-        "pairwise",
         "paper",
         "results",
+        "runs",
         "schema",
         "screening",
         "source",
         "table",
         "tuned",
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "runs"},
     "minepy": {"minepy", "mic"},
     "sklearn": {
         "sklearn",
         "dp",
         "mic",
-        "pairwise",
+        "pairs",
         "results",
+        "runs",
         "schema",
         "screening",
         "table",
@@ -114,7 +119,25 @@ def test_no_exported_name_hides_a_package():
 
 
 def test_every_exported_name_is_there():
-    """Private ones are imported on first use, so a wrong name would go unnoticed."""
+    """They are imported on first use, so a wrong name would go unnoticed."""
     for name in dpmic_jax.__all__:
         assert getattr(dpmic_jax, name).__module__.startswith("dpmic_jax")
     assert len(set(dpmic_jax.__all__)) == len(dpmic_jax.__all__)
+    assert dir(dpmic_jax) == sorted(dpmic_jax.__all__)
+
+
+def test_no_exported_name_is_a_module():
+    """Whichever of the two was imported last would be found under the name."""
+    assert not {path.stem for path in ROOT.iterdir()} & set(dpmic_jax.__all__)
+
+
+def test_type_checkers_find_the_names_where_they_are():
+    (block,) = (
+        node
+        for node in ast.parse((ROOT / "__init__.py").read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    found = {alias.name: node.module for node in block.body for alias in node.names}
+    assert sorted(found) == sorted(dpmic_jax.__all__)
+    for name, module in found.items():
+        assert getattr(import_module(module), name) is getattr(dpmic_jax, name)

@@ -15,6 +15,8 @@ jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: compiled.append(event) if "backend_compile" in event else None
 )
 import dpmic_jax, dpmic_jax.cli
+for name in dpmic_jax.__all__:
+    getattr(dpmic_jax, name)
 print(len(compiled))
 jax.jit(lambda x: x + 1)(1)
 print(len(compiled))
@@ -43,6 +45,14 @@ def test_an_import_compiles_nothing():
     """The second number shows that compilations are seen."""
     before, after = map(int, python("-c", COUNT_COMPILATIONS).split())
     assert (before, after > 0) == (0, True)
+
+
+def test_the_command_listens_before_jax_is_imported():
+    """And who asks for its help does not wait for it: names are imported when they are used."""
+    program = "import sys, {}; print(sorted({{'jax', 'numpy', 'click'}} & set(sys.modules)))"
+    assert python("-c", program.format("dpmic_jax.__main__")) == "[]\n"
+    assert python("-c", program.format("dpmic_jax.cli")) == "['click']\n"
+    assert python("-c", program.format("dpmic_jax.pairs")) == "['jax', 'numpy']\n"
 
 
 @pytest.fixture(scope="module")

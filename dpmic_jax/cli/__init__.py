@@ -21,7 +21,14 @@ from dpmic_jax.cli.screen import plan, screen
 def main() -> None:
     """Find which columns of a table depend on each other, privately.
 
-    Exit codes: 0 done, 2 bad input, 3 budget exceeded, 4 interrupted and resumable.
+    \b
+    Exit codes:
+      0    done
+      2    bad input, or a failure: nothing was charged
+      3    budget exceeded: nothing was charged
+      4    interrupted, or a failure: the same command goes on, and is not charged again
+      5    interrupted, or a failure, with nothing to go on with: what was charged is spent
+      130  interrupted before anything was charged
     """
     _keep_compiled_programs()
 
@@ -31,10 +38,11 @@ for command in (screen, plan, report, test, units, causal, bounds, ledger, demo,
 
 
 def _keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles between runs, unless the user says where or not to."""
-    import jax
+    """Let JAX keep what it compiles between runs, unless the user says where or not to.
 
+    JAX reads this when it is imported, which the commands that need it do.
+    """
     if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        jax.config.update("jax_compilation_cache_dir", str(Path(home) / "dpmic_jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(home) / "dpmic_jax")
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

@@ -1,47 +1,75 @@
-"""How commands end: 0 done, 2 bad input, 3 budget exceeded, 4 interrupted and resumable."""
+"""How commands end: in one sentence on stderr, and an exit code that says what was charged.
 
-import signal
+0    done
+2    bad input, or a failure: nothing was charged
+3    budget exceeded: nothing was charged
+4    interrupted, or a failure, in a run's folder: the same command goes on, not charged again
+5    interrupted, or a failure, after the charge, with nothing to go on with: it is spent
+130  interrupted before anything was charged
+"""
+
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import click
 
-BAD_INPUT, BUDGET_EXCEEDED, INTERRUPTED = 2, 3, 4
+from dpmic_jax.runs import stage
+
+FAILED, BUDGET_EXCEEDED = 2, 3
 
 
 @contextmanager
-def answered(*, resumable: str = "") -> Iterator[None]:
-    """Turn what the library refuses into one line and an exit code.
-
-    Args:
-      resumable: where an interrupted run goes on, if it does.
-    """
-    from dpmic_jax.dp.budget import BudgetExceeded
-    from dpmic_jax.dp.keyfile import KeyLostError
-    from dpmic_jax.dp.ledger import LedgerRefused
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def answered() -> Iterator[None]:
+    """Turn whatever ends a command into one sentence and an exit code."""
+    stage.reset()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             yield
-    except BudgetExceeded as error:
-        _end(f"Budget exceeded: {error}. Nothing was charged or computed.", BUDGET_EXCEEDED)
-    except InterruptedError as error:  # by the loss of workers
-        _end(f"Interrupted: {error}.", INTERRUPTED)
-    except (ValueError, TypeError, OSError, ImportError, LedgerRefused, KeyLostError) as error:
-        _end(f"Error: {error}", BAD_INPUT)
-    except KeyboardInterrupt:
-        if resumable:
-            _end(f"Interrupted. Run the same command again to go on in {resumable}.", INTERRUPTED)
-        _end("Interrupted. Nothing is kept without --out, and what was charged is spent.", 1)
+    except KeyboardInterrupt:  # of who runs a command inside another program
+        _end("Interrupted", stage.INTERRUPTED)
+    except Exception as error:
+        _end(*_said(error))
+    stage.done()
 
 
-def _end(text: str, code: int) -> None:
-    click.echo(text, err=True)
+def _end(what: str, before: int) -> NoReturn:
+    """Say what happened, what was charged and how to go on, and end.
+
+    Args:
+      what: what happened.
+      before: the exit code, if nothing was charged or begun.
+    """
+    found = stage.now()
+    stage.done()  # an interrupt that comes now has nothing to add
+    code = found.code(before)
+    # A refusal ends in its remedy.
+    click.echo(what if code == FAILED else f"{what}; {found.truth}.", err=True)
     sys.exit(code)
+
+
+def _said(error: Exception) -> tuple[str, int]:
+    """The library's refusals in its words. A fault by its kind only: its words may quote values."""
+    from dpmic_jax.dp.budget import BudgetExceeded
+    from dpmic_jax.dp.keyfile import KeyLostError
+    from dpmic_jax.dp.ledger import LedgerRefused
+
+    if isinstance(error, BudgetExceeded):
+        return f"Budget exceeded: {error}", BUDGET_EXCEEDED
+    refusals = (ValueError, TypeError, OSError, ImportError, LedgerRefused, KeyLostError)
+    if isinstance(error, refusals):
+        return f"Error: {error}", FAILED
+    return f"Error: {type(error).__name__}, a fault of this program", FAILED
+
+
+def tell_seconds(started: float) -> None:
+    """Since `started`, beside the result, which is out: how long it took may depend on values."""
+    stage.done()
+    click.echo(f"{time.perf_counter() - started:.1f} s", err=True)
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

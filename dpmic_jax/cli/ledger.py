@@ -1,10 +1,13 @@
 """`dpmic ledger`: the books of a data set."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.runs import stage
 
 EPSILON = click.option("--epsilon", type=float, required=True, help="Of all releases together.")
 DELTA = click.option("--delta", type=float, default=0.0, show_default=True)
@@ -47,7 +50,9 @@ def init(
         from dpmic_jax.screening import create_ledger
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
-        create_ledger(path, budget, name=name, schema=read_schema(bounds))
+        schema = read_schema(bounds)
+        with _entering():
+            create_ledger(path, budget, name=name, schema=schema)
         click.echo(_shown(path))
 
 
@@ -86,7 +91,9 @@ def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int
         from dpmic_jax import Budget, LedgerFile, ReplaceOne
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
-        LedgerFile.open(path).set_budget(budget)
+        book = LedgerFile.open(path)
+        with _entering():
+            book.set_budget(budget)
         click.echo(_shown(path))
 
 
@@ -98,8 +105,18 @@ def release(path: Path, entry: int) -> None:
     with answered():
         from dpmic_jax import LedgerFile
 
-        LedgerFile.open(path).release(entry)
+        book = LedgerFile.open(path)
+        with _entering():
+            book.release(entry)
         click.echo(_shown(path))
+
+
+@contextmanager
+def _entering() -> Iterator[None]:
+    """The one change that a command is for: an interrupt comes before it, or too late."""
+    with stage.charging():
+        yield
+        stage.done()
 
 
 def _shown(path: Path) -> str:

@@ -5,6 +5,8 @@ import time
 
 import click
 
+from dpmic_jax.cli.exits import answered, tell_seconds
+
 STATISTICS = click.Choice(["micr", "mice"])
 
 
@@ -22,33 +24,35 @@ def pairwise(
 
     TABLE is "demo", the table that comes with the package. Nothing here is private.
     """
-    from dpmic_jax import MICe, MICr, ladder, pairwise
-    from dpmic_jax.demo import demo
-    from dpmic_jax.table import Table
-
     started = time.perf_counter()
-    data = demo()
-    columns = Table(tuple(data.columns), tuple(data.columns.values()))
-    try:
+    with answered():
+        from dpmic_jax import MICe, MICr, ladder, pairwise
+        from dpmic_jax.demo import demo
+        from dpmic_jax.table import Table
+
+        data = demo()
+        columns = Table(tuple(data.columns), tuple(data.columns.values()))
         settings = {"B": cells, "c": fineness, "sizes": ladder(1.25)}
         result = (
             pairwise(columns, statistic=MICr(**settings), bounds=data.bounds)
             if statistic == "micr"
             else pairwise(columns, statistic=MICe(**settings))
         )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    seconds = time.perf_counter() - started
-    rows = result.ranked()
-    if as_json:
-        pairs = [{"x": x, "y": y, "mic": mic} for x, y, mic in rows]
-        click.echo(json.dumps({"pairs": pairs, "seconds": round(seconds, 3)}))
-        return
-    width = max(map(len, columns.names))
+        rows = result.ranked()
+        if as_json:
+            pairs = [{"x": x, "y": y, "mic": mic} for x, y, mic in rows]
+            click.echo(json.dumps({"pairs": pairs}))
+        else:
+            _show(rows[:top], columns.names, statistic)
+            click.echo(
+                f"{len(rows)} pairs of {len(columns.names)} columns, "
+                f"{len(columns.columns[0])} records. Not private: exact values."
+            )
+        tell_seconds(started)
+
+
+def _show(rows: list[tuple[str, str, float]], names: tuple[str, ...], statistic: str) -> None:
+    width = max(map(len, names))
     click.echo(f"{'x':<{width}}  {'y':<{width}}  {statistic}")
-    for x, y, mic in rows[:top]:
+    for x, y, mic in rows:
         click.echo(f"{x:<{width}}  {y:<{width}}  {mic:.3f} {'#' * round(30 * mic)}")
-    click.echo(
-        f"{len(rows)} pairs of {len(columns.names)} columns, {len(columns.columns[0])} records, "
-        f"in {seconds:.1f} s. Not private: exact values."
-    )

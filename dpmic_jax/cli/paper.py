@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.runs import stage
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -47,11 +48,12 @@ def tune(out: Path, quick: bool) -> None:
 
     The table is OUT/tuned.json; the one that comes with the package was made by this command.
     """
-    with answered(resumable=str(out)):
+    with answered():
         from dpmic_jax.paper import tuning
         from dpmic_jax.paper.choice import tuned
         from dpmic_jax.paper.store import Store
 
+        stage.begun(resume=out)
         search = tuning.QUICK if quick else tuning.FULL
         command = "dpmic paper tune" + (" --quick" if quick else "")
         table = tuned(search, Store(out / "parts", search.described()), command)
@@ -84,12 +86,13 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 
     With --quick 10 draws, of at most 130 pairs of each collection.
     """
-    with answered(resumable=str(out)):
+    with answered():
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
         from dpmic_jax.paper.page_tables import real_table
 
         folder, draws, most = data_folder(data), *((10, 130) if quick else (100, 10_000))
+        stage.begun(resume=out)
         store = out / f"real-{draws}"
         rows = summary.tables(store, folder, draws=draws, most_pairs=most, seed=seed)
         command = f"dpmic paper tables --seed {seed}" + (" --quick" if quick else "")
@@ -104,11 +107,12 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 @QUICK
 def synthetic(out: Path, quick: bool) -> None:
     """Figures 2 and 4: the mechanisms over the 189 distributions."""
-    with answered(resumable=str(out)):
+    with answered():
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import synthetic_table
         from dpmic_jax.paper.synthetic import RECORDS, Study
 
+        stage.begun(resume=out)
         study = Study(iterations=5, large_iterations=2, mice_sets=1) if quick else Study()
         rows = summary.distributions(out / f"synthetic-{study.iterations}", study, RECORDS)
         command = "dpmic paper synthetic" + (" --quick" if quick else "")
@@ -148,7 +152,7 @@ def consistency(out: Path, quick: bool) -> None:
 @click.option("--seed", type=int, default=3, show_default=True)
 def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     """What was tried beyond the tables: MICr-Geom otherwise, finer masters, other shapes."""
-    with answered(resumable=str(out)):
+    with answered():
         from dpmic_jax.paper import others
         from dpmic_jax.paper import tried as trials
         from dpmic_jax.paper.collections import data_folder
@@ -156,6 +160,7 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
         from dpmic_jax.paper.store import Store
 
         folder, draws = data_folder(data), 2 if quick else 5
+        stage.begun(resume=out)
         store = Store(out / f"tried-{draws}", {"study": "tried", "draws": draws, "seed": seed})
         records, sets = ((250,), (2,)) if quick else ((250, 1000, 10_000), (20, 10, 2))
         content = {

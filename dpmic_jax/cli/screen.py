@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.exits import answered, tell_seconds
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import CELLS, FINENESS, JSON, SEED, the_ask, the_key, the_table
 
@@ -80,7 +80,7 @@ def screen(
     TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
     """
     started = time.perf_counter()
-    with answered(resumable=str(out or "")):
+    with answered():
         from dpmic_jax.screening import preview
         from dpmic_jax.screening import screen as run
 
@@ -103,14 +103,12 @@ def screen(
             result.to_csv(out / "result.csv")
         if heatmap is not None:
             _draw(result, heatmap)
-        seconds = round(time.perf_counter() - started, 3)
-        if not as_json:
-            click.echo(result.text(top))
-            click.echo(f"{seconds:.1f} s. {result.statement.text()}")
-            return
-        expected = preview(columns=result.names, n=result.statement.n, **settings)
-        content = {**result.to_dict(), "plan": dict(expected.lines()), "seconds": seconds}
-        click.echo(json.dumps(content))
+        if as_json:
+            expected = preview(columns=result.names, n=result.statement.n, **settings)
+            click.echo(json.dumps({**result.to_dict(), "plan": dict(expected.lines())}))
+        else:
+            click.echo(f"{result.text(top)}\n{result.statement.text()}")
+        tell_seconds(started)
 
 
 @click.command()

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from dpmic_jax.mic.binning import Column
 from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.settings import MICe
-from dpmic_jax.pairwise import pairwise
+from dpmic_jax.pairs import pairwise
 from dpmic_jax.schema import NominalOrderWarning
 from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import Held, inputs, noted

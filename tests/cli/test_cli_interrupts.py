@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -36,9 +37,8 @@ def files(tmp_path):
 def started(tmp_path, *words, **streams):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    program = "from dpmic_jax.cli import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, words)],
+        [sys.executable, "-m", "dpmic_jax", *map(str, words)],
         env=environment,
         text=True,
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
@@ -71,13 +71,15 @@ def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(fi
         assert (code, said) == (4, ""), error
         warning, last = error.splitlines()
         assert warning == "Warning: seeded: not for release."
-        assert last == f"Interrupted. Run the same command again to go on in {out}."
+        assert last == f"Interrupted; the same command goes on in {out}, and is not charged again."
         assert least <= tiles() < 91
         assert len(LedgerFile.open(ledger).events) == 1
     process = started(tmp_path, *words)
     said, error = process.communicate(timeout=300)
     assert process.returncode == 0, error
-    assert error == "Warning: seeded: not for release.\n"
+    warning, seconds = error.splitlines()
+    assert warning == "Warning: seeded: not for release."
+    assert re.fullmatch(r"\d+\.\d s", seconds)
     assert len(LedgerFile.open(ledger).events) == 1
     here = screen(
         table,
@@ -92,18 +94,6 @@ def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(fi
     assert str(MARKER) not in said + error
 
 
-def test_without_a_folder_nothing_goes_on_and_that_is_said(files, monkeypatch):
-    table, bounds = files
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("dpmic_jax.screening.work.Work.tiles", stop)
-    done = dpmic("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
-    assert done.exit_code == 1
-    assert "Nothing is kept without --out" in done.stderr
-
-
 def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
     table, bounds = files
 
@@ -116,7 +106,10 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
     words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
     done = dpmic(*words, "--out", tmp_path / "run")
     assert done.exit_code == 4
-    assert done.stderr == "Interrupted: the cluster is gone; repeat the call to go on.\n"
+    assert done.stderr == (
+        "Error: the cluster is gone; repeat the call to go on; the same command goes on in "
+        f"{tmp_path / 'run'}.\n"
+    )
 
 
 def test_a_real_process_refuses_bad_input_in_one_line(files, tmp_path):

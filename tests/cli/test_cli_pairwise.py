@@ -30,7 +30,7 @@ def test_demo_prints_a_ranked_table(run):
 def test_json_is_one_object_with_every_pair(run):
     result = run("pairwise", "demo", "--statistic", "mice", "-B", "40", "-c", "2", "--json")
     assert result.exit_code == 0
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert len(found["pairs"]) == 66
     assert set(found["pairs"][0]) == {"x", "y", "mic"}
 
@@ -49,8 +49,7 @@ def test_the_real_command_runs_and_keeps_what_it_compiled(tmp_path):
     """In a process of its own, with nothing replaced."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    program = "from dpmic_jax.cli import main; main()"
-    command = [sys.executable, "-c", program, "pairwise", "demo", "--top", "1"]
+    command = [sys.executable, "-m", "dpmic_jax", "pairwise", "demo", "--top", "1"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].startswith("dose ")

@@ -157,7 +157,7 @@ def test_over_budget_is_exit_3_with_nothing_charged_or_written(run, data, ledger
     words = (*PAIR, *data, "--ledger", ledger)
     done = dpmic("report", run, *words, "--epsilon", 2.1)
     assert done.exit_code == 3
-    assert "2 of 2 is left. Nothing was charged or computed." in done.stderr
+    assert "2 of 2 is left; nothing was charged." in done.stderr
     assert LedgerFile.open(ledger).events == ()
     assert not (run / "report.html").exists()
 
@@ -171,7 +171,8 @@ def test_the_charge_comes_before_anything_is_computed(run, data, ledger, monkeyp
 
     monkeypatch.setattr("dpmic_jax.mechanisms.histogram.cell_counts", counted)
     done = dpmic("report", run, *PAIR, *data, "--epsilon", 1, "--ledger", ledger)
-    assert done.exit_code == 2
+    assert done.exit_code == 5
+    assert "no cells today; what was charged is spent" in done.stderr
     assert seen == [1]
     assert not (run / "report.html").exists()
 

@@ -1,0 +1,1 @@
+"""Runs that charge a ledger."""

@@ -1,0 +1,130 @@
+"""Real `dpmic` processes on a small table, interrupted at a named point or at any moment."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+import numpy as np
+from test_results import result_of, statement_of
+
+from dpmic_jax import Budget, LedgerFile, create_ledger, read_schema
+
+# Runs the real command, and something else when the function of this name is called, or returns.
+# Names are found by Python's profiler: it does not matter where they are imported.
+AT_POINT = """
+import os, signal, sys
+
+action, event, module, name, *words = sys.argv[1:]
+sys.argv[1:] = words
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+def profile(frame, happened, _):
+    code = frame.f_code
+    if happened == event and code.co_qualname == name and frame.f_globals["__name__"] == module:
+        sys.setprofile(None)
+        exec(action, globals())
+
+from dpmic_jax.__main__ import main
+sys.setprofile(profile)
+main()
+"""
+INTERRUPT = "interrupt()"
+
+
+class Ending(NamedTuple):
+    """How a process ended, and what it left in the ledger."""
+
+    code: int
+    out: str
+    err: str
+    charges: int
+
+
+class Place:
+    """A folder with a table, its bounds, a ledger and the result of a screen."""
+
+    def __init__(self, folder, columns=3, n=400):
+        self.folder, rng = folder, np.random.default_rng(7)
+        self.table, self.bounds = folder / "table.csv", folder / "bounds.toml"
+        names = tuple(f"c{i}" for i in range(columns))
+        rows = rng.random((n, columns)).round(6).astype(str)
+        self.table.write_text("\n".join(map(",".join, [names, *rows])) + "\n")
+        self.bounds.write_text("".join(f"[columns.{name}]\nlow = 0\nhigh = 1\n" for name in names))
+        self.ledger, self.out, self.made = folder / "ledger", folder / "out", folder / "made"
+        self.result, self.page = folder / "result.json", folder / "page.html"
+        result_of(names, statement=statement_of(n=n)).to_json(self.result)
+        schema = read_schema(self.bounds)
+        create_ledger(self.ledger, Budget(10.0), name="x", schema=schema)
+
+    def cleared(self):
+        """As it was in the beginning, with nothing charged."""
+        shutil.rmtree(self.out, ignore_errors=True)
+        for path in (self.ledger, self.page, self.made):
+            path.unlink(missing_ok=True)
+        create_ledger(self.ledger, Budget(10.0), name="x", schema=read_schema(self.bounds))
+        return self
+
+    def words(self, command):
+        """A command line by its name here."""
+        public, paid = ("--bounds", self.bounds), ("--ledger", self.ledger)
+        data, grids = (self.table, *public, "--epsilon", 1), ("-B", 12, "-c", 2)
+        bought = ("--histogram", "c0,c1", "--data", *data, "--out", self.page)
+        made = ("--epsilon", 1, *public, "--name", "x")
+        return {
+            "screen": ("screen", *data, *grids, "--tile", 1),
+            "screen, ledger": ("screen", *data, *grids, *paid),
+            "screen, out": ("screen", *data, *grids, "--tile", 1, "--out", self.out),
+            "screen, out, ledger": ("screen", *data, *grids, "--tile", 1, "--out", self.out, *paid),
+            "bounds learn": ("bounds", "learn", self.table, "--within", *data[2:], *paid),
+            "causal": ("causal", *data, *paid),
+            "report": ("report", self.result, *bought, *paid),
+            "test": ("test", self.result, self.table, *public, *grids, "--draws", 9),
+            "plan": ("plan", *public, "--epsilon", 1, "-n", 60),
+            "ledger init": ("ledger", "init", self.made, *made),
+            "ledger set-budget": ("ledger", "set-budget", self.ledger, "--epsilon", 20),
+            "ledger show": ("ledger", "show", self.ledger),
+        }[command]
+
+    def started(self, command, *before, **streams):
+        """A process: `python *before` and the command's words."""
+        environment = {**os.environ, "XLA_FLAGS": ""}
+        words = [*(before or ("-m", "dpmic_jax")), *self.words(command)]
+        return subprocess.Popen(
+            [sys.executable, *map(str, words)],
+            env=environment,
+            text=True,
+            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+        )
+
+    def ended(self, process):
+        out, err = process.communicate(timeout=300)
+        return Ending(process.returncode, out, err, len(LedgerFile.open(self.ledger).events))
+
+    def at_point(self, command, event, point, action=INTERRUPT, program=AT_POINT, **streams):
+        """Interrupted when the function `module:name` is called, or returns."""
+        words = ("-c", program, action, event, *point.split(":"))
+        return self.ended(self.started(command, *words, **streams))
+
+    def after(self, command, seconds, number):
+        """Interrupted after some time."""
+        process = self.started(command)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+        process.send_signal(number)
+        return self.ended(process)
+
+
+def seconds_of(work):
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)

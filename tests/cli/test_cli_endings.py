@@ -1,0 +1,212 @@
+"""Whatever ends a command, the exit code and one sentence say what was charged and how to go on."""
+
+import errno
+import itertools
+import os
+import pty
+import random
+import signal
+from collections import Counter
+
+import pytest
+from commands import dpmic
+from interrupting import AT_POINT, SIGNALS, Place, seconds_of
+
+from dpmic_jax import LedgerFile
+
+NOTHING = "Interrupted; nothing was charged.\n"
+SPENT = "Interrupted; what was charged is spent, and nothing is kept to go on with.\n"
+CHARGE = "dpmic_jax.dp.ledger:LedgerFile.charge"
+OPEN = "dpmic_jax.source:open_source"
+OPEN_LEDGER = "dpmic_jax.dp.ledger:LedgerFile.open"
+# A command, where the interrupt comes, the exit code, and how many charges are in the ledger. An
+# interrupt inside a charge waits for it.
+POINTS = (
+    ("screen", "call", "jax:<module>", 130, 0),
+    ("screen", "call", "dpmic_jax.screening.work:Work.tiles", 130, 0),
+    ("screen, ledger", "call", OPEN_LEDGER, 130, 0),
+    ("screen, ledger", "return", CHARGE, 5, 1),
+    ("screen, out", "return", "dpmic_jax.screening.folder:Folder.keep_tile", 4, 0),
+    ("screen, out, ledger", "call", OPEN, 130, 0),
+    ("screen, out, ledger", "call", CHARGE, 4, 1),
+    ("screen, out, ledger", "call", "dpmic_jax.screening.folder:Folder.finish", 4, 1),
+    ("screen, out, ledger", "return", "dpmic_jax.results.screened:ScreenResult.to_csv", 4, 1),
+    ("bounds learn", "return", OPEN, 130, 0),
+    ("bounds learn", "call", CHARGE, 5, 1),
+    ("bounds learn", "call", "dpmic_jax.mechanisms.bounds:QuantileBounds.release", 5, 1),
+    ("causal", "call", OPEN, 130, 0),
+    ("causal", "return", CHARGE, 5, 1),
+    ("causal", "call", "dpmic_jax.causal.svt_pc:SVTPC.search", 5, 1),
+    ("report", "call", OPEN, 130, 0),
+    ("report", "call", CHARGE, 5, 1),
+    ("report", "call", "dpmic_jax.results.screened:ScreenResult.to_html", 5, 1),
+    ("test", "call", "dpmic_jax.inference.post_selection:post_selection", 130, 0),
+    ("plan", "return", "dpmic_jax.screening.preview:preview", 130, 0),
+    ("ledger init", "return", "dpmic_jax.schema.reading:read_schema", 130, 0),
+    ("ledger set-budget", "return", OPEN_LEDGER, 130, 0),
+    ("ledger show", "call", OPEN_LEDGER, 130, 0),
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return Place(tmp_path_factory.mktemp("endings"))
+
+
+def sentence(place, code, charges):
+    again = ", and is not charged again" if charges else ""
+    going_on = f"Interrupted; the same command goes on in {place.out}{again}.\n"
+    return {130: NOTHING, 4: going_on, 5: SPENT}[code]
+
+
+@pytest.mark.parametrize(
+    ("command", "event", "point", "code", "charges"),
+    POINTS,
+    ids=[f"{command}: {event} of {point}" for command, event, point, *_ in POINTS],
+)
+def test_an_interrupt_at_a_named_point_ends_in_one_true_sentence(
+    place, command, event, point, code, charges
+):
+    ending = place.cleared().at_point(command, event, point)
+    assert ending == (code, "", sentence(place, code, charges), charges)
+    assert not place.made.exists()
+
+
+def test_an_interrupt_that_comes_too_late_changes_nothing(place):
+    """The one change that these commands are for is made, and said."""
+    init = place.cleared().at_point(
+        "ledger init", "call", "dpmic_jax.screening.books:create_ledger"
+    )
+    assert (init.code, init.err) == (0, "")
+    assert "left      epsilon 1\n" in init.out
+    assert LedgerFile.open(place.made).events == ()
+    budget = place.cleared().at_point(
+        "ledger set-budget", "call", "dpmic_jax.dp.ledger:LedgerFile.set_budget"
+    )
+    assert (budget.code, budget.err) == (0, "")
+    assert LedgerFile.open(place.ledger).budget.epsilon == 20
+    done = place.cleared().at_point("plan", "return", "dpmic_jax.runs.stage:done")
+    assert (done.code, done.err) == (0, "")
+    assert "epsilon" in done.out
+
+
+def test_an_interrupt_inside_the_garbage_collector_is_not_swallowed(place):
+    """There, and in destructors, Python prints exceptions and goes on."""
+    inside = "import gc; gc.callbacks.append(lambda *_: interrupt()); gc.collect()"
+    point = ("ledger set-budget", "return", OPEN_LEDGER)
+    assert place.cleared().at_point(*point, inside) == (130, "", NOTHING, 0)
+    # Raised as an exception, as it was before, it is: the command goes on to its end.
+    raised = "signal.signal(signal.SIGINT, signal.default_int_handler);" + inside
+    swallowed = place.cleared().at_point(*point, raised)
+    assert swallowed.code == 0
+    assert "Exception ignored in" in swallowed.err
+    assert "budget    epsilon 20" in swallowed.out
+
+
+def test_on_a_terminal_the_sentence_has_a_line_of_its_own(place):
+    ours, theirs = pty.openpty()
+    place.cleared().at_point("ledger show", "call", OPEN_LEDGER, stderr=theirs)
+    os.close(theirs)
+    assert os.read(ours, 1000).decode() == f"\r\n{NOTHING}".replace(".\n", ".\r\n")
+    os.close(ours)
+
+
+def test_nothing_runs_after_an_ending(place):
+    """Threads that read ahead in a file abort the process if they see the interpreter end."""
+    failing = "import atexit; atexit.register(os.abort); raise ValueError('refused')"
+    point = ("ledger show", "call", OPEN_LEDGER, failing)
+    assert place.at_point(*point)[:3] == (2, "", "Error: refused\n")
+    plain = AT_POINT.replace("dpmic_jax.__main__", "dpmic_jax.cli")
+    assert place.at_point(*point, plain).code == -signal.SIGABRT
+
+
+class TestInThisProcess:
+    """Commands that other programs run, with faults put in."""
+
+    SECRET = "98765.4321"
+    SEARCH = "dpmic_jax.causal.svt_pc.SVTPC.search"
+    READ = "dpmic_jax.causal.reading.read_coded"
+    TILE = "dpmic_jax.screening.folder.Folder.keep_tile"
+
+    @pytest.fixture
+    def ends(self, place, monkeypatch):
+        def run(command, point, error):
+            def fail(*_, **__):
+                raise error
+
+            place.cleared()
+            with monkeypatch.context() as patch:
+                patch.setattr(point, fail)
+                done = dpmic(*place.words(command))
+            assert done.stdout == ""
+            assert self.SECRET not in done.output
+            return done.exit_code, done.stderr, len(LedgerFile.open(place.ledger).events)
+
+        return run
+
+    def test_a_keyboard_interrupt_ends_as_a_signal_does(self, place, ends):
+        assert ends("causal", self.READ, KeyboardInterrupt()) == (130, NOTHING, 0)
+        assert ends("causal", self.SEARCH, KeyboardInterrupt()) == (5, SPENT, 1)
+        assert ends("screen, out, ledger", self.TILE, KeyboardInterrupt()) == (
+            *(4, sentence(place, 4, 1), 1),
+        )
+
+    def test_a_full_disk_after_the_charge_is_no_bad_input(self, place, ends):
+        full = OSError(errno.ENOSPC, "No space left on device")
+        said = "Error: [Errno 28] No space left on device"
+        assert ends("causal", self.READ, full) == (2, f"{said}\n", 0)
+        assert ends("causal", self.SEARCH, full) == (5, SPENT.replace("Interrupted", said), 1)
+        assert ends("screen, out, ledger", self.TILE, full) == (
+            *(4, sentence(place, 4, 1).replace("Interrupted", said), 1),
+        )
+
+    def test_a_refusal_after_the_charge_is_said_with_what_was_charged(self, ends):
+        code, said, charges = ends("causal", self.SEARCH, ValueError("too many columns"))
+        assert (code, charges) == (5, 1)
+        assert said == SPENT.replace("Interrupted", "Error: too many columns")
+
+    def test_a_fault_is_named_by_its_kind_alone(self, ends):
+        said = "Error: KeyError, a fault of this program"
+        assert ends("causal", self.READ, KeyError(self.SECRET)) == (2, f"{said}\n", 0)
+        spent = SPENT.replace("Interrupted", said)
+        assert ends("causal", self.SEARCH, KeyError(self.SECRET)) == (5, spent, 1)
+
+    def test_what_is_not_told_of_its_charge_says_that_nothing_was(self, ends, monkeypatch):
+        """So the tests above see it if a charge is not told."""
+        monkeypatch.setattr("dpmic_jax.runs.stage.charged", lambda **_: None)
+        assert ends("causal", self.SEARCH, KeyboardInterrupt()) == (130, NOTHING, 1)
+
+    def test_the_handlers_of_the_other_program_stay(self, place):
+        before = [signal.getsignal(number) for number in SIGNALS]
+        assert dpmic(*place.words("plan")).exit_code == 0
+        assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+RANDOM = int(os.environ.get("DPMIC_INTERRUPTS", "100"))  # for each command
+COMMANDS = ("screen, out, ledger", "screen, ledger", "bounds learn", "causal", "report", "test")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [*COMMANDS, "plan", "ledger init", "ledger show"])
+def test_interrupts_at_random_moments_end_in_a_documented_way(place, command):
+    """Python ends in ways of its own while it starts, before the command listens."""
+    chance, own_ways = random.Random(command), {1, *(-number for number in SIGNALS)}
+    # The first one compiles.
+    whole = min(seconds_of(lambda: place.ended(place.cleared().started(command))) for _ in "123")
+    endings = Counter()
+    for _, number in zip(range(RANDOM), itertools.cycle(SIGNALS), strict=False):
+        ending = place.cleared().after(command, chance.uniform(0, whole), number)
+        endings[ending.code] += 1
+        if ending.code in own_ways:
+            assert (ending.out, ending.charges) == ("", 0)
+            assert os.path.join("dpmic_jax", "cli") not in ending.err
+        elif ending.code == 0:
+            assert "Interrupted" not in ending.err
+            assert ending.out or place.page.exists()
+        else:
+            assert ending.err == sentence(place, ending.code, ending.charges)
+            assert ending.charges == (ending.code != 130)
+    print(f"{command}: {dict(endings)}")
+    assert endings.keys() <= {0, 4, 5, 130} | own_ways
+    assert sum(endings[code] for code in own_ways) <= max(2, RANDOM / 5)
+    assert place.ended(place.cleared().started(command)).code == 0
