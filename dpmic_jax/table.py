@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -89,7 +89,14 @@ def same_length(one: Column, other: Column, names: str) -> None:
         )
 
 
-def positions(table: Table, pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
+class Named(Protocol):
+    """What has columns with names."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
+def positions(table: Named, pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
     """Where the two columns of every pair are, checked."""
     if not len(pairs):
         raise ValueError("expected pairs to name at least one (x, y), got none")
@@ -103,7 +110,7 @@ def _two(pair: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _position(table: Table, name: Any) -> int:
+def _position(table: Named, name: Any) -> int:
     if isinstance(name, str) and name in table.names:
         return table.names.index(name)
     if isinstance(name, int | np.integer) and 0 <= name < len(table.names):
@@ -114,25 +121,28 @@ def _position(table: Table, name: Any) -> int:
     )
 
 
-def bounds_of(table: Table, bounds: BoundsOf | None, argument: str) -> tuple[Bounds, ...]:
-    """Public bounds for every column, checked."""
+def bounds_of(
+    table: Table | Sequence[str], bounds: BoundsOf | None, argument: str
+) -> tuple[Bounds, ...]:
+    """Public bounds for every column of a table, or of these names, checked."""
+    names = table.names if isinstance(table, Table) else tuple(table)
     if bounds is None:
         raise ValueError(
             f"MICr needs public bounds: pass {argument} as a (low, high) for each column, in "
             "order or by name; bounds taken from the data would not be public"
         )
     if isinstance(bounds, Mapping):
-        missing = [name for name in table.names if name not in bounds]
+        missing = [name for name in names if name not in bounds]
         if missing:
             raise ValueError(f"{argument} has no (low, high) for column {missing[0]!r}")
-        bounds = [bounds[name] for name in table.names]
-    if len(bounds) != len(table.names):
+        bounds = [bounds[name] for name in names]
+    if len(bounds) != len(names):
         raise ValueError(
-            f"expected {argument} to have a (low, high) for each of {len(table.names)} "
+            f"expected {argument} to have a (low, high) for each of {len(names)} "
             f"columns, got {len(bounds)}"
         )
     return tuple(
-        _one_bounds(pair, name, argument) for pair, name in zip(bounds, table.names, strict=True)
+        _one_bounds(pair, name, argument) for pair, name in zip(bounds, names, strict=True)
     )
 
 
@@ -151,6 +161,16 @@ def _one_bounds(pair: Any, name: str, argument: str) -> Bounds:
     as_python = (end.item() if isinstance(end, np.generic) else end for end in (low, high))
     low, high = as_python
     return low, high
+
+
+# What dtypes are called in error texts: a dtype of text tells how long the longest one is.
+_KINDS = {"U": "text", "T": "text", "S": "bytes", "V": "bytes", "M": "dates", "m": "durations"}
+_KINDS |= {"c": "complex numbers", "b": "booleans", "O": "objects", "f": "long floats"}
+
+
+def kind_of(dtype: np.dtype) -> str:
+    """What a dtype holds, and nothing else that it says."""
+    return _KINDS.get(dtype.kind, "integers")
 
 
 def _unique(names: Sequence[str], argument: str) -> None:
@@ -180,7 +200,7 @@ def _numbers(values: Shaped[np.ndarray, " n"], where: str) -> Column:
         return values.astype(np.uint8)
     if values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(
-            f"expected numbers in {where}, got dtype {values.dtype}; "
+            f"expected numbers in {where}, got {kind_of(values.dtype)}; "
             "encode categories as integers, and fill in missing values"
         )
     if values.dtype.kind == "f" and not np.isfinite(values).all():

@@ -23,8 +23,9 @@ MAY_IMPORT = {
         "mic",
         "dp",
         "histogram",
-        "runs",
+        "schema",
         "sensitivity",
+        "source",
         "table",
         "table_2",
         "tuned",
@@ -75,6 +76,7 @@ MAY_IMPORT = {
         "runs",
         "schema",
         "screening",
+        "source",
         "table",
     },
 }

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from dpmic_jax.schema import (
     Categories,
     FixedValue,
+    Midpoint,
+    MissingRefusedWarning,
     NominalOrderWarning,
     Number,
     OwnBin,
-    Refused,
     Schema,
+    SparePart,
     read_schema,
     schema_of,
     template,
@@ -80,10 +82,11 @@ distinct = st.one_of(
 def rules(draw):
     number = draw(st.booleans())
     values = draw(ends if number else distinct)
-    missing = draw(st.sampled_from([Refused(), OwnBin(), FixedValue(values[0])]))
+    missing = draw(st.sampled_from([None, OwnBin(), FixedValue(values[0])]))
+    fields = {} if missing is None else {"missing": missing}
     if number:
-        return Number(*values, missing=missing)
-    return Categories(tuple(values), missing=missing, ordered=draw(st.booleans()))
+        return Number(*values, **fields)
+    return Categories(tuple(values), ordered=draw(st.booleans()), **fields)
 
 
 schemas = st.builds(
@@ -125,6 +128,43 @@ def test_canonical_text_is_blind_to_how_things_are_written():
     assert one.canonical() == other.canonical()
     assert json.loads(one.canonical())["columns"]["a"]["low"] == 0
     assert Categories((0, 1)) != Categories((False, True))
+
+
+def test_digests_are_what_they_were_when_missing_values_were_refused():
+    """Noise of seeded runs depends on them."""
+    schema = Schema((("b", Categories(("x", "y"))), ("a", Number(0, 1))), ("c",))
+    assert schema.canonical() == (
+        '{"columns":{"a":{"high":1.0,"low":0.0,"missing":"refused"},'
+        '"b":{"categories":["x","y"],"missing":"refused"}},"ignored":["c"]}'
+    )
+
+
+@pytest.mark.parametrize("word", ["refused", "refuse"])
+def test_old_files_that_refuse_missing_values_open_with_a_notice(read, word):
+    text = "[columns.{}]\nlow = 0\nhigh = 1\n{}"
+    with pytest.warns(MissingRefusedWarning, match="'a' .* midpoint") as caught:
+        found = read(text.format("a", f'missing = "{word}"\n') + text.format("b", ""))
+    assert len(caught) == 1
+    assert found == Schema((("a", Number(0, 1)), ("b", Number(0, 1))))
+    with pytest.warns(MissingRefusedWarning):
+        found = read(f'[columns.a]\ncategories = ["x"]\nmissing = "{word}"')
+    assert found == Schema((("a", Categories(("x",))),))
+
+
+def test_the_midpoint_is_exact_and_finite():
+    assert Number(0, 1).midpoint == 0.5
+    assert Number(0.2, 1.8).midpoint == 1.0
+    assert Number(1e308, 1.5e308).midpoint == 1.25e308
+    assert Number(2**53, 2**53 + 2).midpoint == 2**53
+
+
+def test_each_kind_of_column_has_its_own_default_for_missing_values():
+    assert Number(0, 1).missing == Midpoint()
+    assert Categories((1, 2)).missing == SparePart()
+    with pytest.raises(TypeError, match="expected missing as Midpoint, OwnBin or FixedValue"):
+        Number(0, 1, missing=SparePart())
+    with pytest.raises(TypeError, match="expected missing as SparePart, OwnBin or FixedValue"):
+        Categories((1, 2), missing=Midpoint())
 
 
 def test_a_fingerprint_sees_names_and_kinds_only():

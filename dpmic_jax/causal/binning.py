@@ -12,8 +12,9 @@ from dpmic_jax.mic.binning import Column, Limits, WithMissing, by_range, codes
 def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[int]) -> Coded:
     """Parts of equal width on public bounds; nothing depends on the values but the codes.
 
-    Codes 0 .. k - 1 of k categories keep their codes with bounds (-1/2, k - 1/2) and k bins, as
-    `Source.bounds` has them. Bounds `WithMissing` have one category more, before all others, for
+    Codes 0 .. k - 1 of k categories keep their codes with bounds (-1/2, k - 1/2) or
+    `CategoryLimits(k)` and k bins, as `Source.bounds` has them; what is none of them (-1) joins the
+    first. Bounds `WithMissing` have one category more, before all others, for
     the missing values: a test of order takes them for the lowest.
 
     Args:

@@ -27,8 +27,9 @@ class Coded:
     """Columns as codes of categories; how many categories each has is public.
 
     Attributes:
-      codes: of every record in every column, 0 .. categories - 1. Their order is that of the
-        values, where a test looks at order.
+      codes: of every record in every column, 0 .. categories - 1; those outside count as the
+        nearest of these, since an error would tell that there are some. Their order is that of
+        the values, where a test looks at order.
       categories: how many each column may have, whether they occur or not.
     """
 
@@ -44,15 +45,15 @@ class Coded:
                 f"expected categories to have a number for each of {len(codes)} columns, "
                 f"got {len(self.categories)}"
             )
-        for column, (held, most) in enumerate(zip(codes, self.categories, strict=True)):
-            if most < 1 or held.min() < 0 or held.max() >= most:
-                raise ValueError(
-                    f"expected codes 0 .. categories - 1 in column {column}, whose categories "
-                    f"are {most}; declare all that may occur"
-                )
+        for column, most in enumerate(self.categories):
+            if most < 1:
+                raise ValueError(f"expected at least one category in column {column}, got {most}")
         # Small codes: records are gone through many times.
         small = np.min_scalar_type(max(self.categories, default=1))
-        object.__setattr__(self, "codes", codes.astype(small, copy=False))
+        inside = np.empty(codes.shape, small)
+        for kept, held, most in zip(inside, codes, self.categories, strict=True):
+            kept[:] = np.clip(held, 0, min(most - 1, np.iinfo(held.dtype).max))
+        object.__setattr__(self, "codes", inside)
 
     @property
     def columns(self) -> int:

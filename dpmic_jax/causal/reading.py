@@ -1,5 +1,7 @@
 """A table with public bounds -> columns of codes, for tests of dependence."""
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,7 +9,7 @@ import numpy as np
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.mic.binning import WithMissing, by_range
 from dpmic_jax.schema import Categories, Schema
-from dpmic_jax.source import open_source
+from dpmic_jax.source import Source, open_source
 
 _ROWS = 2**18  # read at a time
 
@@ -20,31 +22,70 @@ class CodedTable(NamedTuple):
     schema: Schema
 
 
+@dataclass(frozen=True)
+class TableCodes:
+    """The codes of a table that are yet to be read, and what is public about them.
+
+    Attributes:
+      source: the table.
+      bins: how many parts a column of numbers has, at least 2.
+    """
+
+    source: Source
+    bins: int
+
+    def __post_init__(self):
+        if isinstance(self.bins, bool) or not isinstance(self.bins, int) or self.bins < 2:
+            raise ValueError(f"expected bins to be an integer of at least 2, got {self.bins!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return self.source.names
+
+    @property
+    def schema(self) -> Schema:
+        """What is public about the table."""
+        return self.source.schema
+
+    @cached_property
+    def n(self) -> int:
+        """The number of records; no cell is parsed for it."""
+        return self.source.validate()
+
+    @property
+    def categories(self) -> tuple[int, ...]:
+        """How many each column may have."""
+        return tuple(
+            (len(rule.values) if isinstance(rule, Categories) else self.bins)
+            + isinstance(own, WithMissing)
+            for rule, own in zip(self.source.rules, self.source.bounds, strict=True)
+        )
+
+    def read(self) -> Coded:
+        """The codes themselves."""
+        codes, start = np.zeros((len(self.names), self.n), np.int32), 0
+        for batch in self.source.batches(_ROWS):
+            stop = start + len(batch[0])
+            for column, (values, own, parts) in enumerate(
+                zip(batch, self.source.bounds, self.categories, strict=True)
+            ):
+                codes[column, start:stop] = by_range([values], [own], [parts]).fine[0]
+            start = stop
+        return Coded(codes, self.categories)
+
+
 def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:
     """Columns as codes: declared categories in their order, numbers in parts of equal width.
 
-    Missing values with a part of their own are the first category. Nothing is looked at but
-    whether the table is as the bounds say: codes depend on the schema and each value alone.
+    Missing values with a part of their own are the first category; else those of numbers count
+    as the middle of the bounds, and those of categories join the first. Codes depend on the schema
+    and each value alone.
 
     Args:
       table: an array, a data frame, or the path of a CSV or Parquet file.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       bins: how many parts a column of numbers has, at least 2.
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 2:
-        raise ValueError(f"expected bins to be an integer of at least 2, got {bins!r}")
-    source = open_source(table, bounds)
-    n = source.validate()
-    categories = tuple(
-        (len(rule.values) if isinstance(rule, Categories) else bins) + isinstance(own, WithMissing)
-        for rule, own in zip(source.rules, source.bounds, strict=True)
-    )
-    codes, start = np.zeros((len(source.names), n), np.int32), 0
-    for batch in source.batches(_ROWS):
-        stop = start + len(batch[0])
-        for column, (values, own, parts) in enumerate(
-            zip(batch, source.bounds, categories, strict=True)
-        ):
-            codes[column, start:stop] = by_range([values], [own], [parts]).fine[0]
-        start = stop
-    return CodedTable(source.names, Coded(codes, categories), source.schema)
+    coded = TableCodes(open_source(table, bounds), bins)
+    return CodedTable(coded.names, coded.read(), coded.schema)

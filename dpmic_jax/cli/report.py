@@ -11,7 +11,6 @@ import click
 from dpmic_jax.cli.exits import answered
 from dpmic_jax.cli.options import SEED, the_key, the_table
 
-_ROWS = 2**18  # read at a time
 Pairs = list[tuple[str, str]]
 
 
@@ -162,37 +161,24 @@ def _run(event: Any, pairs: Pairs, key: Any) -> str:
 
 
 def _column(source: Any, name: str, side: int) -> tuple[Any, tuple[float, float]]:
-    """A column's values and bounds. Missing ones with a part of their own are in the first cell.
+    """The cell of each record, as a column with bounds that give each cell a part of its own."""
+    from dpmic_jax.source import cells_of
 
-    What becomes of a record depends on the schema and on that record alone.
-    """
-    import numpy as np
-
-    place = source.names.index(name)
-    values = np.concatenate([batch[place] for batch in source.batches(_ROWS)])
-    low, high = source.bounds[place]
-    if not _own_part(source.rules[place]):
-        return values, (low, high)
-    cut = np.floor((np.clip(values, low, high) - low) / (high - low) * (side - 1))
-    cells = np.where(np.isneginf(values), 0, 1 + np.minimum(cut, side - 2))
-    return cells.astype(np.int32), (-0.5, side - 0.5)
+    return cells_of(source, name, side), (-0.5, side - 0.5)
 
 
 def _axis(name: str, source: Any) -> Any:
-    from dpmic_jax.results.bought import CategoryAxis, NumberAxis
-    from dpmic_jax.schema import Number
+    from dpmic_jax.results.bought import CategoryAxis, NumberAxis, SpareAxis
+    from dpmic_jax.schema import Number, OwnBin, SparePart
 
     rule = source.schema[name]
-    missing = _own_part(rule)
+    missing = isinstance(rule.missing, OwnBin)
     if isinstance(rule, Number):
         return NumberAxis(name, rule.low, rule.high, missing)
-    return CategoryAxis(name, tuple(map(str, rule.values)), missing)
-
-
-def _own_part(rule: Any) -> bool:
-    from dpmic_jax.schema import OwnBin
-
-    return isinstance(rule.missing, OwnBin)
+    values = tuple(map(str, rule.values))
+    if isinstance(rule.missing, SparePart):
+        return SpareAxis(name, values)
+    return CategoryAxis(name, values, missing)
 
 
 def _pair(text: str, names: tuple[str, ...]) -> tuple[str, str]:

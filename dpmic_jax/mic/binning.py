@@ -32,7 +32,21 @@ class WithMissing(NamedTuple):
     high: float
 
 
-Limits = Bounds | WithMissing
+class CategoryLimits(NamedTuple):
+    """Limits of a column of codes 0 .. k - 1 of k categories, with -1 for what is none of them.
+
+    Of q parts, where q > k, the first is for -1, and each category has one after it. So
+    privacy costs no values: that a code is missing never has to be an error, and a table where
+    none is missing has the MICr that it has on the bounds (-1/2, k - 1/2). For there, too,
+    each category has a part of its own, in the same order; only which parts stay empty differs,
+    and an empty part adds phi(0) = 0 to every sum. Where q <= k no part is empty on these
+    bounds: they are cut as before, and -1 joins the first part.
+    """
+
+    categories: int
+
+
+Limits = Bounds | WithMissing | CategoryLimits
 
 
 class Partitions(NamedTuple):
@@ -154,15 +168,24 @@ def by_range(
     to the column's dtype, so that sizes which share a cut share it to the last bit.
 
     On bounds `WithMissing` the first of q parts holds the missing values, and the others
-    are q - 1 parts of equal width. Neither kind of cut looks at a value.
+    are q - 1 parts of equal width. Categories are cut as `CategoryLimits` says. No kind of cut
+    looks at a value.
     """
     sizes = tuple(sizes)
     fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
     for index, (values, limits) in enumerate(zip(columns, bounds, strict=True)):
-        cut, reached = _width_cuts(sizes, type(limits), *limits, values.dtype)
+        cut, reached = _cuts_of(limits, sizes, values.dtype)
         fine[index] = np.minimum(np.searchsorted(cut, values, side="right"), reached)
         cuts.append(cut)
     return Partitions(fine, _range_edges(bounds, sizes), tuple(cuts))
+
+
+def _cuts_of(limits: Limits, sizes: tuple[int, ...], dtype: np.dtype) -> tuple[Cuts, int]:
+    """The cuts of one column, and how many of them its largest value reaches."""
+    if isinstance(limits, CategoryLimits):
+        firsts, _ = _category_edges(sizes, limits.categories)
+        return np.array(firsts, dtype), len(firsts)
+    return _width_cuts(sizes, type(limits), *limits, dtype)
 
 
 def _range_edges(
@@ -171,10 +194,14 @@ def _range_edges(
     """Where the parts of every size begin among the fine bins of each column."""
     _, edges = _width_edges(sizes)
     edges = np.broadcast_to(edges, (len(bounds), *edges.shape))
-    missing = [isinstance(limits, WithMissing) for limits in bounds]
-    if any(missing):
-        edges = edges.copy()
-        edges[missing] = _missing_edges(sizes)[1]
+    if not any(isinstance(limits, WithMissing | CategoryLimits) for limits in bounds):
+        return edges
+    edges = edges.copy()
+    for column, limits in zip(edges, bounds, strict=True):
+        if isinstance(limits, WithMissing):
+            column[:] = _missing_edges(sizes)[1]
+        elif isinstance(limits, CategoryLimits):
+            column[:] = _category_edges(sizes, limits.categories)[1]
     return edges
 
 
@@ -198,6 +225,30 @@ def _missing_edges(
     """The same with fine bin 0, and part 0 of every size, for the missing values."""
     fractions, inner = _width_edges(tuple(q - 1 for q in sizes))
     return fractions, np.pad(inner + 1, ((0, 0), (1, 0)))
+
+
+@lru_cache(maxsize=1024)
+def _category_edges(
+    sizes: tuple[int, ...], count: int
+) -> tuple[tuple[int, ...], Integer[np.ndarray, "sizes longest"]]:
+    """The codes at which some part begins, and where each size finds its own among them."""
+    begins = [_category_begins(q, count) for q in sizes]
+    firsts = sorted({code for codes in begins for code in codes})
+    place = {code: index + 1 for index, code in enumerate(firsts)}
+    edges = np.full((len(sizes), max(sizes) + 1), len(firsts) + 1, np.int32)
+    for row, codes in zip(edges, begins, strict=True):
+        row[: len(codes) + 1] = [0, *(place[code] for code in codes)]
+    return tuple(firsts), edges
+
+
+def _category_begins(parts: int, count: int) -> list[int]:
+    """The code at which part 1, 2, ... begins; part 0 begins below all of them.
+
+    The cut p/q of (-1/2, count - 1/2) is count p/q - 1/2, and a part begins at the next code.
+    """
+    if parts > count:
+        return list(range(count))
+    return [-((parts - 2 * count * p) // (2 * parts)) for p in range(1, parts)]
 
 
 def _lowest(dtype: np.dtype) -> Cuts:

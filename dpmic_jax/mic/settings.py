@@ -95,7 +95,8 @@ class MICr(_Statistic):
     def cut(self, columns: Sequence[Column], bounds: Sequence[Limits]) -> Cut:
         """Cut columns by width; values outside the bounds go to the outer parts.
 
-        `WithMissing` bounds give missing values (-inf) a part of their own.
+        `WithMissing` bounds give missing values (-inf) a part of their own, `CategoryLimits`
+        give one to what is no category (-1) where there are more parts than categories.
         """
         return self._cut(columns, lambda sizes: binning.by_range(columns, bounds, sizes))
 

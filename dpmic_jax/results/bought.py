@@ -101,13 +101,41 @@ class CategoryAxis:
             # Category i is at the share (i + 1/2) / k of the bounds.
             place = self.missing + (2 * code + 1) * parts // (2 * len(self.values))
             found.setdefault(place, []).append(value)
-        labels = tuple(", ".join(values) for values in found.values())
-        step = math.ceil(len(labels) / _MOST_TICKS)
-        ticks = tuple((i + 0.5, labels[i]) for i in range(0, len(labels), step))
-        return Cells(self.name, labels, tuple(found), ticks)
+        return _named_cells(self.name, found)
 
 
-Axis = NumberAxis | CategoryAxis
+@dataclass(frozen=True)
+class SpareAxis:
+    """A column of k declared categories, with a cell for what is none of them if there are more.
+
+    Of more than k cells the first is for missing values, and each category has one after it; else
+    cells are those of `CategoryAxis`, and missing values are in the first.
+
+    Attributes:
+      name: of the column.
+      values: the categories in their order, as texts.
+    """
+
+    name: str
+    values: tuple[str, ...]
+
+    def cells(self, side: int) -> Cells:
+        found, count = {0: [_MISSING]}, len(self.values)
+        for code, value in enumerate(self.values):
+            place = 1 + code if side > count else (2 * code + 1) * side // (2 * count)
+            found.setdefault(place, []).append(value)
+        return _named_cells(self.name, found)
+
+
+Axis = NumberAxis | CategoryAxis | SpareAxis
+
+
+def _named_cells(name: str, found: dict[int, list[str]]) -> Cells:
+    """Cells with what they hold."""
+    labels = tuple(", ".join(values) for values in found.values())
+    step = math.ceil(len(labels) / _MOST_TICKS)
+    ticks = tuple((i + 0.5, labels[i]) for i in range(0, len(labels), step))
+    return Cells(name, labels, tuple(found), ticks)
 
 
 @dataclass(frozen=True, kw_only=True)

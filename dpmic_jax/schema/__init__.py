@@ -13,15 +13,21 @@ file with a table for each column:
     [columns.income]
     low = 0
     high = 1e6
-    missing = "bin"            # or { value = 0 }; without it missing values are refused
+    missing = "bin"            # or { value = 0 }; without it they count as the midpoint
 
     [columns.patient_id]
     ignore = true              # not screened
+
+What is no number in a column of numbers, and no declared category in a column of categories, is
+missing there, and never an error: whether there is an error would tell something for free. Without
+`missing` such values count as the midpoint of the bounds (`Midpoint`), and in categories have a
+part of their own wherever there are more parts than categories (`SparePart`).
 """
 
 from dpmic_jax.schema.description import Schema
 from dpmic_jax.schema.reading import (
     Described,
+    MissingRefusedWarning,
     NominalOrderWarning,
     read_schema,
     schema_of,
@@ -30,11 +36,12 @@ from dpmic_jax.schema.reading import (
 from dpmic_jax.schema.rules import (
     Categories,
     FixedValue,
+    Midpoint,
     Missing,
     Number,
     OwnBin,
-    Refused,
     Rule,
+    SparePart,
     Value,
 )
 
@@ -42,13 +49,15 @@ __all__ = [
     "Categories",
     "Described",
     "FixedValue",
+    "Midpoint",
     "Missing",
+    "MissingRefusedWarning",
     "NominalOrderWarning",
     "Number",
     "OwnBin",
-    "Refused",
     "Rule",
     "Schema",
+    "SparePart",
     "Value",
     "read_schema",
     "schema_of",

@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmic_jax.schema.description import Schema, heading
-from dpmic_jax.schema.rules import (
-    Categories,
-    FixedValue,
-    Missing,
-    Number,
-    OwnBin,
-    Refused,
-    Rule,
-)
+from dpmic_jax.schema.rules import Categories, FixedValue, Number, OwnBin, Rule
 
 _WHAT_TO_WRITE = "write low = ... and high = ..., or categories = [...], or ignore = true"
 
 
 class NominalOrderWarning(UserWarning):
     """Categories without a natural order are about to be used in the order they are declared."""
+
+
+class MissingRefusedWarning(UserWarning):
+    """A bounds file asks to refuse missing values, which would tell that there are some."""
 
 
 Described = Schema | Mapping[str, Any] | str | os.PathLike[str]
@@ -87,7 +83,8 @@ def template(names: Iterable[str]) -> str:
         "# high =\n"
         "# categories = []      # all that may occur; MIC uses this order\n"
         "# ordered = true       # the order of categories means something\n"
-        '# missing = "bin"      # or { value = ... }; without it missing values are refused\n'
+        '# missing = "bin"      # or { value = ... }; without it: the midpoint of low and high,\n'
+        "#                      # or a part that no category has\n"
         "# ignore = true        # do not screen this column\n"
         for name in names
     )
@@ -122,30 +119,41 @@ def _from_toml(name: str, fields: Any) -> Rule | None:
                 "remove the others, or ignore"
             )
         return None
-    missing = _missing(name, fields)
+    missing = {"missing": given} if (given := _missing(name, fields)) is not None else {}
     number, nominal = {"low", "high"} & fields.keys(), "categories" in fields
     if number and nominal:
         raise ValueError(f"column {name!r} has both bounds and categories: keep one of them")
     if nominal:
         ordered = fields.get("ordered", False)
-        return _named(name, Categories, fields["categories"], missing=missing, ordered=ordered)
+        return _named(name, Categories, fields["categories"], ordered=ordered, **missing)
     if len(number) < 2 or "ordered" in fields:
         lacking = " and ".join(end for end in ("low", "high") if end not in number) or "categories"
         raise ValueError(f"column {name!r} has no {lacking}: {_WHAT_TO_WRITE}")
-    return _named(name, Number, fields["low"], fields["high"], missing=missing)
+    return _named(name, Number, fields["low"], fields["high"], **missing)
 
 
-def _missing(name: str, fields: dict[str, Any]) -> Missing:
+def _missing(name: str, fields: dict[str, Any]) -> OwnBin | FixedValue | None:
+    """What a bounds file says of missing values, or nothing for the default."""
     given = fields.get("missing")
     if given is None:
-        return Refused()
+        return None
+    if given in ("refused", "refuse"):
+        warnings.warn(
+            f"column {name!r} has missing = {given!r}, but a refusal would tell that there are "
+            "missing values: they count as the midpoint of low and high, or have a part that no "
+            "category has; take the field out",
+            MissingRefusedWarning,
+            stacklevel=4,
+        )
+        return None
     if given == "bin":
         return OwnBin()
     if isinstance(given, dict) and given.keys() == {"value"}:
         return FixedValue(given["value"])
     raise ValueError(
         f'column {name!r} has missing = {given!r}; write missing = "bin" for a part of their '
-        "own, missing = { value = ... } for a public value, or leave it out to refuse them"
+        "own, missing = { value = ... } for a public value, or leave it out for the midpoint of "
+        "low and high, or a part that no category has"
     )
 
 

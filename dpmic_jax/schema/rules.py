@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,16 @@ Value = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A missing value is an error."""
+class Midpoint:
+    """Missing values of a column of numbers count as the middle of its bounds."""
+
+
+@dataclass(frozen=True)
+class SparePart:
+    """Missing values of a column of categories have a part that no category has.
+
+    A partition of more parts than categories has one to spare; in others they join the first.
+    """
 
 
 @dataclass(frozen=True)
@@ -27,16 +36,19 @@ class FixedValue:
     value: Value
 
 
-Missing = Refused | OwnBin | FixedValue
+Missing = Midpoint | SparePart | OwnBin | FixedValue
 
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers with public bounds; values outside count as at the bounds."""
+    """A column of numbers with public bounds; values outside count as at the bounds.
+
+    What is no number is missing, and so is NaN.
+    """
 
     low: float
     high: float
-    missing: Missing = field(default=Refused(), kw_only=True)
+    missing: Midpoint | OwnBin | FixedValue = field(default=Midpoint(), kw_only=True)
 
     def __post_init__(self):
         object.__setattr__(self, "low", _finite(self.low, "low"))
@@ -46,17 +58,24 @@ class Number:
                 f"expected low < high, got {self.low} and {self.high}; correct them, or ignore the "
                 "column"
             )
-        _check_missing(self.missing)
+        _check_missing(self.missing, Midpoint)
         if isinstance(self.missing, FixedValue):
             value = _finite(self.missing.value, "the value for missing ones")
             if not self.low <= value <= self.high:
                 raise ValueError(f"expected a value for missing ones from low to high, got {value}")
             object.__setattr__(self, "missing", FixedValue(value))
 
+    @property
+    def midpoint(self) -> float:
+        """The middle of the bounds, exactly and rounded once."""
+        return float((Fraction(self.low) + Fraction(self.high)) / 2)
+
 
 @dataclass(frozen=True)
 class Categories:
     """A column of declared categories, coded 0, 1, ... in the order given.
+
+    What is none of them is missing.
 
     Attributes:
       values: texts, whole numbers or booleans, all of one kind.
@@ -67,7 +86,7 @@ class Categories:
     """
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
-    missing: Missing = field(default=Refused(), kw_only=True)
+    missing: SparePart | OwnBin | FixedValue = field(default=SparePart(), kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
     # A field, for Python calls (0, 1) and (False, True) equal.
     kind: type = field(init=False, repr=False)
@@ -93,7 +112,7 @@ class Categories:
             raise ValueError("expected categories of at most 64 bits; declare longer ones as text")
         if not isinstance(self.ordered, bool):
             raise TypeError(f"expected ordered = true or false, got {self.ordered!r}")
-        _check_missing(self.missing)
+        _check_missing(self.missing, SparePart)
         if isinstance(self.missing, FixedValue):
             value = _plain(self.missing.value)
             if type(value) is not self.kind or value not in values:
@@ -125,6 +144,8 @@ def _finite(value: Any, what: str) -> float:
     return float(value) + 0.0 if float(value) == value else value
 
 
-def _check_missing(missing: Any) -> None:
-    if not isinstance(missing, Refused | OwnBin | FixedValue):
-        raise TypeError(f"expected missing as Refused, OwnBin or FixedValue, got {missing!r}")
+def _check_missing(missing: Any, default: type) -> None:
+    if not isinstance(missing, default | OwnBin | FixedValue):
+        raise TypeError(
+            f"expected missing as {default.__name__}, OwnBin or FixedValue, got {missing!r}"
+        )

@@ -1,10 +1,14 @@
 """What scikit-learn passes as X and y -> named columns, with errors that show no values.
 
+What is taken privately is looked at by its structure only (`held_inputs`): lists and arrays of
+objects keep their cells, none of which is refused.
+
 scikit-learn quotes an array that is complex or has the wrong number of dimensions, or a text that
 is no number. So it is asked for names and numbers of features only, and what it would quote is
 refused before it looks.
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,10 +20,14 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
+from dpmic_jax.source.memory import Held, objects, records
 from dpmic_jax.table import FEWEST_RECORDS
 
-Held = np.ndarray | nw.Series
 _PLAIN = Real | Decimal | str | None | np.generic
+_DIMENSIONS = (
+    "expected X as records by columns, got {} dimension(s). Reshape your data with "
+    "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one record."
+)
 
 
 class Inputs(NamedTuple):
@@ -30,37 +38,49 @@ class Inputs(NamedTuple):
 
 
 def inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
-    """Take columns out of X and y. The estimator is left as it is.
+    """Take columns out of X and y, for what is not private. The estimator is left as it is.
 
     Features have the names of the data frame if these are text, else x0, x1, ...
     """
     table = table_of(X)
-    records, features = table.shape
-    for least, count, what in ((1, features, "feature"), (FEWEST_RECORDS, records, "sample")):
+    columns = [table[:, index] for index in range(table.shape[1])]
+    found = _named(estimator, X, y, columns, _series(y))
+    # Of texts and numbers in a list numpy would make texts.
+    return found._replace(target=y) if isinstance(y, list | tuple) else found
+
+
+def held_inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
+    """The same for what is private: cells are left as they are."""
+    return _named(estimator, X, y, _held(X), objects(y) if _is_list(y) else _series(y))
+
+
+def _named(
+    estimator: BaseEstimator, X: Any, y: Any, columns: Sequence[Held], target: Held
+) -> Inputs:
+    shape = (len(columns[0]) if columns else len(X), len(columns))
+    for least, count, what in ((1, shape[1], "feature"), (FEWEST_RECORDS, shape[0], "sample")):
         if count < least:
             raise ValueError(
-                f"Found array with {count} {what}(s) (shape={table.shape}) while a minimum of "
+                f"Found array with {count} {what}(s) (shape={shape}) while a minimum of "
                 f"{least} is required."
             )
     seen = noted(clone(estimator), X, y)
-    target = _series(y)
     if len(target.shape) != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {target.shape} instead.")
-    if len(target) != records:
+    if len(target) != shape[0]:
         raise ValueError(
-            f"expected X and y to have the same number of records, got {records} and {len(target)}"
+            f"expected X and y to have the same number of records, got {shape[0]} and {len(target)}"
         )
     names = getattr(seen, "feature_names_in_", None)
     if names is None:
-        if isinstance(table, nw.DataFrame) and all(isinstance(name, str) for name in table.columns):
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        if isinstance(frame, nw.DataFrame) and all(isinstance(name, str) for name in frame.columns):
             raise TypeError(
                 f"scikit-learn {sklearn.__version__} does not see the column names of this frame; "
                 "use scikit-learn 1.9 or later for polars 2 frames, or pass X.to_pandas()"
             )
-        names = [f"x{index}" for index in range(features)]
-    columns = {str(name): table[:, index] for index, name in enumerate(names)}
-    # Of texts and numbers in a list numpy would make texts.
-    return Inputs(columns, y if isinstance(y, list | tuple) else target)
+        names = [f"x{index}" for index in range(shape[1])]
+    return Inputs(dict(zip(map(str, names), columns, strict=True)), target)
 
 
 def noted(estimator: Any, X: Any, y: Any) -> Any:
@@ -71,24 +91,48 @@ def noted(estimator: Any, X: Any, y: Any) -> Any:
 
 def table_of(X: Any) -> np.ndarray | nw.DataFrame:
     """Records by columns, or an error that shows none of them."""
-    if issparse(X):
-        raise TypeError("sparse data is not supported for X; pass X.toarray()")
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    frame = _frame(X)
+    if frame is not None:
         return frame
-    array = np.asarray(X)
-    if array.ndim != 2:
-        raise ValueError(
-            f"expected X as records by columns, got {array.ndim} dimension(s). Reshape your data "
-            "with X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one record."
-        )
-    if array.dtype.kind == "c":
-        raise ValueError("Complex data not supported in X; pass real and imaginary parts apart")
+    array = _checked(np.asarray(X))
     if array.dtype.kind == "O" and not all(isinstance(value, _PLAIN) for value in array.flat):
         raise TypeError(
             "X holds other objects: as of float(), an argument must be a string or number"
         )
     return array
+
+
+def _held(X: Any) -> list[Held]:
+    """The columns of X, or an error that its structure alone decides."""
+    frame = _frame(X)
+    if frame is not None:
+        return [frame[:, index] for index in range(frame.shape[1])]
+    if not _is_list(X):
+        return list(_checked(np.asarray(X)).T)
+    columns = records(X)
+    if columns is None:
+        raise ValueError(_DIMENSIONS.format(1))
+    return list(columns)
+
+
+def _frame(X: Any) -> nw.DataFrame | None:
+    if issparse(X):
+        raise TypeError("sparse data is not supported for X; pass X.toarray()")
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _checked(array: np.ndarray) -> np.ndarray:
+    if array.ndim != 2:
+        raise ValueError(_DIMENSIONS.format(array.ndim))
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported in X; pass real and imaginary parts apart")
+    return array
+
+
+def _is_list(values: Any) -> bool:
+    """What numpy would infer a dtype of."""
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes)
 
 
 def _series(values: Any) -> Held:

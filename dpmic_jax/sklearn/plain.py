@@ -13,7 +13,8 @@ from dpmic_jax.mic.settings import MICe
 from dpmic_jax.pairs import pairwise
 from dpmic_jax.schema import NominalOrderWarning
 from dpmic_jax.sklearn.base import Selector
-from dpmic_jax.sklearn.inputs import Held, inputs, noted
+from dpmic_jax.sklearn.inputs import inputs, noted
+from dpmic_jax.source.memory import Held
 from dpmic_jax.table import Table, table
 
 

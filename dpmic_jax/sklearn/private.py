@@ -12,11 +12,11 @@ from dpmic_jax.dp.events import Event, ReplaceOne
 from dpmic_jax.dp.keys import AnyKey, SecretKey, secret_key, seeded_key
 from dpmic_jax.mic.settings import MICr
 from dpmic_jax.results import ScreenResult, Statement, flavour_of
-from dpmic_jax.schema import Refused, Schema
+from dpmic_jax.schema import Schema
 from dpmic_jax.screening import Above, Against, TopK, bulk, screen
 from dpmic_jax.screening.planning import Rule, plan
 from dpmic_jax.sklearn.base import Selector
-from dpmic_jax.sklearn.inputs import inputs, noted
+from dpmic_jax.sklearn.inputs import held_inputs, noted
 from dpmic_jax.sklearn.public import public_schema
 
 
@@ -36,7 +36,8 @@ class PrivateMICSelector(Selector):
     Args:
       epsilon: of each fit.
       bounds: what is public about the features: a (low, high) for all of them, one for each,
-        bounds by name, a `Schema`, or the path of a bounds file. Values outside are clipped.
+        bounds by name, a `Schema`, or the path of a bounds file. Values outside are clipped, and
+        what is no number counts as the middle; no value is refused.
       k_features: keep the k strongest. Pays for k, whatever the number of features; or
       threshold: keep those whose noisy MICr is at least this. Pays for every feature, unless
       at_most: keep the first so many that are above the threshold. Pays for so many.
@@ -99,7 +100,7 @@ class PrivateMICSelector(Selector):
           X: records by features; an array or a data frame.
           y: the target, one value a record.
         """
-        given = inputs(self, X, y)
+        given = held_inputs(self, X, y)
         schema = public_schema(tuple(given.columns), self.bounds, self.target, self.target_bounds)
         features = len(schema.columns) - 1
         ask = self._ask(features)
@@ -158,10 +159,9 @@ class PrivateMICSelector(Selector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        # Once fitted: before, `fit` itself goes by the schema.
-        rules = dict(self.schema_.columns) if hasattr(self, "schema_") else {}
-        missing = (rule.missing for name, rule in rules.items() if name != self.target)
-        tags.input_tags.allow_nan = not all(isinstance(one, Refused) for one in missing)
+        # No value is refused: whether it is would tell that someone has it.
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
         return tags
 
 

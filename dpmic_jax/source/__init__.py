@@ -5,20 +5,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpmic_jax.schema import Described, Schema, schema_of
-from dpmic_jax.source.base import Batch, Source
+from dpmic_jax.source.base import Batch, Source, cells_of
 from dpmic_jax.source.memory import MemorySource, held_columns
 
-__all__ = ["Batch", "Source", "column_names", "open_source"]
+__all__ = ["Batch", "Source", "cells_of", "column_names", "open_source"]
 
 
 def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
     """Match a table with what is public about it.
 
-    Only names and types are looked at here; `Source.validate` looks at the values.
+    Only names and types are looked at here. Lists and columns of Python objects have no type:
+    their cells are taken one by one, and none is refused.
 
     Args:
-      data: an array of records by columns (called x0, x1, ...), a pandas, polars or pyarrow data
-        frame, a dictionary of columns, or the path of a .csv or .parquet file.
+      data: an array or list of records by columns (called x0, x1, ...), a pandas, polars or
+        pyarrow data frame, a dictionary of columns, or the path of a .csv or .parquet file.
       bounds: what is public about its columns: see `schema_of`. For a table in memory also a
         sequence of (low, high), in the order of the columns.
     """

@@ -1,4 +1,4 @@
-"""A table that is read in row batches, and checked before anything else is done with it."""
+"""A table that is read in row batches, once its structure has been checked."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Int32
 
-from dpmic_jax.mic.binning import Column, Limits
+from dpmic_jax.mic.binning import Column, Limits, by_range
 from dpmic_jax.schema import Rule, Schema
 from dpmic_jax.source.coding import limits
 from dpmic_jax.table import FEWEST_RECORDS
 
 Batch = tuple[Column, ...]
+_ROWS = 2**18  # read at a time
 
 
 class Source(ABC):
@@ -39,12 +41,19 @@ class Source(ABC):
         self._records: int | None = None
 
     @abstractmethod
+    def _count(self) -> int:
+        """The number of records, by the structure of the table alone: no cell is parsed."""
+
+    @abstractmethod
     def _pieces(self) -> Iterator[Batch]:
-        """All records in order, checked and coded, in pieces of any size."""
+        """All records in order, coded, in pieces of any size."""
 
     def validate(self) -> int:
-        """Read everything once: the number of records, or an error. Nothing else leaves it."""
-        records = sum(len(piece[0]) for piece in self._pieces())
+        """The number of records, or an error if the table is none.
+
+        What cells hold is not looked at here, and is never an error: see `source.coding`.
+        """
+        records = self._count()
         if records < FEWEST_RECORDS:
             raise ValueError(
                 f"expected {self._where} to have at least {FEWEST_RECORDS} records, got {records}"
@@ -75,6 +84,14 @@ class Source(ABC):
                 f"{self._where} has changed since it was checked: it had {expected} records; "
                 "leave it alone during a run, and start again"
             )
+
+
+def cells_of(source: Source, name: str, parts: int) -> Int32[np.ndarray, " n"]:
+    """Which of so many parts of a column each record is in; for a histogram."""
+    place = source.names.index(name)
+    limits = source.bounds[place]
+    found = [by_range([batch[place]], [limits], [parts]).fine[0] for batch in source.batches(_ROWS)]
+    return np.concatenate(found).astype(np.int32)
 
 
 def _resliced(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:

@@ -1,45 +1,59 @@
-"""Values of a column -> the numbers that are screened, or an error that shows none of them.
+"""Values of a column -> the numbers that are screened. Whatever a cell holds, it has a code.
 
-Whatever the values came in, they get here as a numpy array of numbers, NaN where one is missing,
+Whatever the values came in, they get here as a numpy array of floats, NaN where one is missing,
 or as codes of categories. What is done to a record depends on the schema and on that record
-alone.
+alone, and nothing is refused for a value: who may ask as often as they like would learn from
+refusals whether anyone has it.
 """
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 
-from dpmic_jax.mic.binning import Column, Limits, WithMissing
-from dpmic_jax.schema import Categories, FixedValue, Number, OwnBin, Refused, Rule
+from dpmic_jax.mic.binning import CategoryLimits, Column, Limits, WithMissing
+from dpmic_jax.schema import Categories, FixedValue, Midpoint, Number, OwnBin, Rule
+from dpmic_jax.source.cells import UNDECLARED
 
-UNDECLARED, MISSING = -1, -2
+MISSING = -2  # among codes; what is not declared becomes the same
 Codes = Int[np.ndarray, " n"]
 
 
 def limits(rule: Rule) -> Limits:
     """Where `by_range` cuts a column; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
-    low, high = (
-        (rule.low, rule.high) if isinstance(rule, Number) else (-0.5, len(rule.values) - 0.5)
-    )
+    if isinstance(rule, Number):
+        low, high = rule.low, rule.high
+    elif isinstance(rule.missing, OwnBin | FixedValue):
+        low, high = -0.5, len(rule.values) - 0.5
+    else:
+        return CategoryLimits(len(rule.values))
     return WithMissing(low, high) if isinstance(rule.missing, OwnBin) else (low, high)
 
 
-def numbers(values: Shaped[np.ndarray, " n"], rule: Number, name: str) -> Column:
-    """Numbers in their own dtype, or in float64 where something is done with missing ones."""
-    if values.dtype.kind == "b":
-        values = values.astype(np.uint8)
-    if values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
-        raise wrong_type(name, rule, str(values.dtype))
-    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
-    if values.dtype.kind == "f" and np.isinf(values).any():
-        raise ValueError(
-            f"column {name!r} has infinite values; give them as numbers, or as missing with "
-            'missing = "bin" or missing = { value = ... }'
-        )
-    if isinstance(rule.missing, Refused):
-        _none(missing, name)
+def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Numbers of any dtype in float64, but shorter floats as they are.
+
+    Integers, too: whether a column comes as integers or floats often depends on one value, and a
+    float64 does not hold all integers. Nobody makes shorter floats without being told to.
+    """
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
         return values
-    filler = rule.missing.value if isinstance(rule.missing, FixedValue) else -np.inf
-    return np.where(missing, filler, values.astype(np.float64))
+    with np.errstate(over="ignore"):
+        return values.astype(np.float64)
+
+
+def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
+    """Numbers, with what is missing, that is NaN, dealt with.
+
+    Where missing ones have their own bin they are -inf, and a number that is -inf is the lowest
+    finite one.
+    """
+    missing = np.isnan(values)
+    if isinstance(rule.missing, Midpoint):
+        with np.errstate(over="ignore"):
+            return np.where(missing, values.dtype.type(rule.midpoint), values)
+    values = values.astype(np.float64)
+    if isinstance(rule.missing, FixedValue):
+        return np.where(missing, rule.missing.value, values)
+    return np.where(missing, -np.inf, np.maximum(values, np.finfo(np.float64).min))
 
 
 def whole_codes(
@@ -62,21 +76,15 @@ def whole_codes(
     return np.where(missing, MISSING, found)
 
 
-def codes(found: Codes, rule: Categories, name: str) -> Column:
+def codes(found: Codes, rule: Categories) -> Column:
     """Codes in the smallest dtype, or in float64 where missing ones have their own bin."""
-    if (found == UNDECLARED).any():
-        raise ValueError(
-            f"column {name!r} has values that are not among its categories; declare all that may "
-            "occur, or ignore the column"
-        )
-    missing = found == MISSING
+    missing, count = found < 0, len(rule.values)
     if isinstance(rule.missing, OwnBin):
         return np.where(missing, -np.inf, found.astype(np.float64))
     if isinstance(rule.missing, FixedValue):
         found = np.where(missing, rule.values.index(rule.missing.value), found)
-    else:
-        _none(missing, name)
-    return found.astype(np.min_scalar_type(len(rule.values) - 1))
+        return found.astype(np.min_scalar_type(count - 1))
+    return np.where(missing, -1, found).astype(np.min_scalar_type(-count))
 
 
 def wrong_type(name: str, rule: Rule, given: str) -> TypeError:
@@ -89,12 +97,3 @@ def wrong_type(name: str, rule: Rule, given: str) -> TypeError:
     return TypeError(
         f"expected {expected} in column {name!r}, got {given}; {remedy}, or ignore the column"
     )
-
-
-def _none(missing: Bool[np.ndarray, " n"], name: str) -> None:
-    if missing.any():
-        raise ValueError(
-            f'column {name!r} has missing values (null or NaN); write missing = "bin" to give '
-            "them a part of their own, or missing = { value = ... } to count them as a public "
-            "value"
-        )

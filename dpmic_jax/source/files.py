@@ -1,5 +1,8 @@
 """Tables in CSV and Parquet files, of which no more than a few batches are in memory.
 
+Columns of a CSV file are read as text, whatever they hold: a type that is inferred from a batch, or
+forced upon it, would make a verdict of a value. So only the structure of a file can be refused.
+
 What pyarrow says of a bad file quotes it. So none of its errors gets out: each is replaced by one
 that names the file or the column, and that is raised where nothing of the first is left.
 """
@@ -19,10 +22,10 @@ try:
 except ImportError:
     raise ImportError('reading files takes pyarrow: pip install "dpmic_jax[files]"') from None
 
-from dpmic_jax.schema import Number, Rule, Schema
+from dpmic_jax.schema import Schema
 from dpmic_jax.source.arrow import check_type, coded
 from dpmic_jax.source.base import Batch, Source
-from dpmic_jax.source.coding import wrong_type
+from dpmic_jax.source.tally import NOTHING, Tally, tally
 
 # What stands for a missing value in a CSV file.
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
@@ -54,12 +57,31 @@ class FileSource(Source):
     def _broken(self) -> Exception:
         """What is wrong with a file that pyarrow could not read."""
 
+    def _batches(self) -> Iterator[Any]:
+        return _quietly(self._read(self.names), self._broken)
+
+    def _count(self) -> int:
+        return sum(batch.num_rows for batch in self._batches())
+
     def _pieces(self) -> Iterator[Batch]:
-        for batch in _quietly(self._read(self.names), self._broken):
+        for batch in self._batches():
             yield tuple(
-                coded(batch.column(batch.schema.get_field_index(name)), rule, name, self._nulls)
-                for name, rule in zip(self.names, self.rules, strict=True)
+                coded(values, rule, self._nulls)
+                for values, rule in zip(self._columns(batch), self.rules, strict=True)
             )
+
+    def _columns(self, batch: Any) -> list[Any]:
+        """The screened columns of a batch, as arrow holds them."""
+        return [batch.column(batch.schema.get_field_index(name)) for name in self.names]
+
+    def tally(self) -> dict[str, Tally]:
+        """How many cells of each column are missing, unreadable or clipped. Not private."""
+        totals = [NOTHING] * len(self.names)
+        for batch in self._batches():
+            columns = zip(self._columns(batch), self.rules, strict=True)
+            found = [tally(values, rule, self._nulls) for values, rule in columns]
+            totals = [one + other for one, other in zip(totals, found, strict=True)]
+        return dict(zip(self.names, totals, strict=True))
 
 
 class ParquetSource(FileSource):
@@ -107,8 +129,7 @@ class CSVSource(FileSource):
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(names),
-                column_types={name: _forced_type(self.schema[name]) for name in names},
-                null_values=list(NULLS),
+                column_types={name: pa.string() for name in names},
             ),
         ) as reader:
             yield from reader
@@ -126,13 +147,7 @@ class CSVSource(FileSource):
             )
         if not _is_utf8(self._file):
             return _not_utf8(self._file)
-        names = list(self.names)
-        while len(names) > 1:
-            half = names[: len(names) // 2]
-            names = half if self._fails(half, expected.append) else names[len(half) :]
-        if not self._fails(names, expected.append):
-            return ValueError(f"{self._file} is not a well-formed CSV file; write it again")
-        return wrong_type(names[0], self.schema[names[0]], "other text")
+        return ValueError(f"{self._file} is not a well-formed CSV file; write it again")
 
     def _fails(self, names: Sequence[str], ragged: Callable[[int], Any]) -> bool:
         try:
@@ -238,10 +253,3 @@ def _is_utf8(path: Path) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _forced_type(rule: Rule) -> Any:
-    """What the values of a CSV column are read as; nothing is inferred from them."""
-    if isinstance(rule, Number):
-        return pa.float64()
-    return {str: pa.string(), int: pa.int64(), bool: pa.bool_()}[rule.kind]

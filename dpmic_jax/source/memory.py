@@ -1,29 +1,37 @@
-"""Tables in memory: arrays, data frames, dictionaries of columns."""
+"""Tables in memory: arrays, data frames, dictionaries of columns, lists of records.
+
+What has a type is refused if that does not fit, and else converted by its type. Lists and columns
+of Python objects have none, and nor have texts: their cells are taken one by one (`cells`).
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+from jaxtyping import Float
 
 from dpmic_jax.mic.binning import Column
 from dpmic_jax.schema import Categories, Number, Rule, Schema
 from dpmic_jax.schema.rules import twice
 from dpmic_jax.source.base import Batch, Source
-from dpmic_jax.source.coding import MISSING, UNDECLARED, codes, numbers, whole_codes, wrong_type
-from dpmic_jax.table import Table
+from dpmic_jax.source.cells import codes_of, numbers_of
+from dpmic_jax.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
+from dpmic_jax.table import Table, kind_of
 
 # Records coded at a time, so that what is made on the way stays small.
 PIECE = 2**16
 
 Held = np.ndarray | nw.Series
-_OF_KIND = {
-    str: (str,),
-    bool: (bool, np.bool_),
-    int: (int, np.integer, float, np.floating),  # a float where some are missing
-}
+
+# What narwhals calls columns of Python objects, by what it finds in them, and of nulls only.
+_UNTYPED = (nw.Object, nw.String, nw.Unknown)
+_SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
+_WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
+# What types are called in error texts: some list the categories that occur.
+_KINDS = {nw.Categorical: "categories", nw.Enum: "categories", nw.Binary: "bytes"}
+_KINDS |= {nw.Date: "dates", nw.Datetime: "dates", nw.Time: "times", nw.Duration: "durations"}
+_KINDS |= {nw.List: "lists", nw.Array: "lists", nw.Struct: "records"}
 
 
 class MemorySource(Source):
@@ -35,12 +43,15 @@ class MemorySource(Source):
         if len({len(column) for column in columns.values()}) > 1:
             raise ValueError(f"expected all columns of {where} to have the same number of records")
         for column, rule, name in zip(self._columns, self.rules, self.names, strict=True):
-            _check_type(column, rule, name)
+            check_type(column, rule, name)
+
+    def _count(self) -> int:
+        return len(self._columns[0])
 
     def _pieces(self) -> Iterator[Batch]:
         for start in range(0, len(self._columns[0]), PIECE):
             yield tuple(
-                _coded(column[start : start + PIECE], rule, name)
+                coded(column[start : start + PIECE], rule, name)
                 for column, rule, name in zip(self._columns, self.rules, self.names, strict=True)
             )
 
@@ -50,7 +61,7 @@ def held_columns(data: Any) -> dict[str, Held]:
     if isinstance(data, Table):
         return dict(zip(_checked(data.names), data.columns, strict=True))
     if isinstance(data, Mapping):
-        return {name: _one_column(data[name]) for name in _checked(data)}
+        return {name: held_column(data[name]) for name in _checked(data)}
     try:
         frame = nw.from_native(data, eager_only=True, pass_through=True)
         names = tuple(frame.columns) if isinstance(frame, nw.DataFrame) else ()
@@ -58,14 +69,66 @@ def held_columns(data: Any) -> dict[str, Held]:
         raise ValueError("data has two columns of one name; rename one of them") from None
     if isinstance(frame, nw.DataFrame):
         return {name: frame.get_column(name) for name in _checked(names)}
-    array = np.asarray(data)
-    if array.ndim != 2:
+    columns = records(data)
+    if columns is None:
         raise TypeError(
             "expected data as a data frame, a dictionary of columns, an array of records by "
             f"columns, or the path of a .csv or .parquet file, got {type(data).__name__}"
         )
-    names = tuple(f"x{index}" for index in range(array.shape[1]))
-    return dict(zip(_checked(names), array.T, strict=True))
+    return dict(zip(_checked(f"x{index}" for index in range(len(columns))), columns, strict=True))
+
+
+def records(data: Any) -> tuple[np.ndarray, ...] | None:
+    """The columns of an array, or of a list of records; none if it is neither.
+
+    Of a list numpy would infer one dtype for all cells.
+    """
+    if not _is_sequence(data):
+        array = _as_array(data)
+        return tuple(array.T) if array is not None and array.ndim == 2 else None
+    plain = set(map(type, data)) <= {list, tuple}
+    rows: Sequence[Any] = data if plain else [_record(row) for row in data]
+    if any(row is None for row in rows):
+        return None
+    if len(set(map(len, rows))) > 1:
+        raise ValueError("expected records of one length, got a list of shorter and longer ones")
+    return tuple(map(objects, zip(*rows, strict=True)))
+
+
+def held_column(values: Any) -> Held:
+    """One column, from a series, an array or a list."""
+    series = nw.from_native(values, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series
+    if _is_sequence(values):
+        return objects(values)
+    array = np.asarray(values) if (given := _as_array(values)) is None else given
+    if array.ndim != 1:
+        raise ValueError(f"expected columns of one dimension, got {array.ndim}")
+    return array
+
+
+def objects(values: Sequence[Any]) -> np.ndarray:
+    """Cells of any kind, side by side."""
+    return np.fromiter(values, object, len(values))
+
+
+def _is_sequence(data: Any) -> bool:
+    return isinstance(data, Sequence) and not isinstance(data, str | bytes)
+
+
+def _record(data: Any) -> Sequence[Any] | np.ndarray | None:
+    if _is_sequence(data):
+        return data
+    array = _as_array(data)
+    return array if array is not None and array.ndim == 1 else None
+
+
+def _as_array(data: Any) -> np.ndarray | None:
+    """What has a dtype of its own, such as an array of JAX."""
+    if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
+        return np.asarray(data)
+    return None
 
 
 def _checked(names: Iterable[Any]) -> tuple[str, ...]:
@@ -80,89 +143,77 @@ def _checked(names: Iterable[Any]) -> tuple[str, ...]:
     return names
 
 
-def _one_column(values: Any) -> Held:
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        return series
-    if isinstance(values, list | tuple):
-        array = _objects(values)
-        # In a dtype if they are all numbers: of text among them numpy would make text of all.
-        if {type(value) for value in values} in ({bool}, {int}, {float}, {int, float}):
-            array = np.asarray(values)
-    else:
-        array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"expected columns of one dimension, got {array.ndim}")
-    return array
+def check_type(column: Held, rule: Rule, name: str) -> None:
+    """Refuse what can be refused by its type; no value is looked at."""
+    coded(column[:0], rule, name)
 
 
-def _check_type(column: Held, rule: Rule, name: str) -> None:
-    """Refuse what can be refused by its type, before a value is looked at."""
-    _coded(column[:0], rule, name)
-
-
-def _coded(values: Held, rule: Rule, name: str) -> Column:
+def coded(values: Held, rule: Rule, name: str) -> Column:
+    """A column as numbers; the name is for error texts."""
     if isinstance(rule, Number):
-        return numbers(_as_numbers(values, rule, name), rule, name)
-    return codes(_as_codes(values, rule, name), rule, name)
+        return numbers(floats_in(values, rule, name), rule)
+    return codes(_codes(values, rule, name), rule)
 
 
-def _as_numbers(values: Held, rule: Number, name: str) -> np.ndarray:
-    """An array of numbers, NaN where a value is missing."""
+def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
+    """A column as floats, NaN where a cell holds no number; rule and name are for error texts."""
     if isinstance(values, nw.Series):
-        if values.dtype == nw.Boolean:
-            values = values.cast(nw.UInt8)
-        if values.dtype.is_numeric():
-            wide = values.dtype in (nw.Decimal, nw.Int128, nw.UInt128)
-            return (values.cast(nw.Float64) if wide else values).to_numpy()
-        # What narwhals calls columns of Python objects, by what it finds in them.
-        if values.dtype not in (nw.Object, nw.String, nw.Unknown):
-            raise wrong_type(name, rule, str(values.dtype))
-        values = _objects(_listed(values))
-    if values.dtype.kind != "O":
-        return values
-    if not all(isinstance(value, Real | Decimal | None) for value in values):
-        raise wrong_type(name, rule, "text or other values")
-    try:
-        return np.array([np.nan if value is None else value for value in values], np.float64)
-    except (OverflowError, ValueError):
-        pass
-    raise ValueError(f"column {name!r} has numbers that no float holds; convert or ignore it")
+        if _is_numeric(values):
+            return _series_floats(values)
+        if values.dtype not in _UNTYPED or _is_complex(values):
+            raise wrong_type(name, rule, _kind(values))
+        values = objects(values.to_list())
+    kind = values.dtype.kind
+    if kind in "biuf":
+        return floats(values)
+    if kind == "S":  # ASCII, or no number
+        return numbers_of(text.decode("latin-1") for text in values.tolist())
+    if kind in "OUT":
+        return numbers_of(values.tolist())
+    raise wrong_type(name, rule, kind_of(values.dtype))
 
 
-def _as_codes(values: Held, rule: Categories, name: str) -> np.ndarray:
+def _codes(values: Held, rule: Categories, name: str) -> Codes:
     """Codes of categories, those of values that are missing or not declared among them."""
     if isinstance(values, nw.Series):
-        if values.dtype.is_numeric() and not values.null_count():
-            values = values.to_numpy()
+        if _is_numeric(values) and rule.kind is not str:
+            exact = values.dtype not in _WIDE and not values.null_count()
+            values = values.to_numpy() if exact else objects(values.to_list())
+        elif values.dtype in (*_UNTYPED, nw.Categorical, nw.Enum) and not _is_complex(values):
+            values = objects(values.to_list())
         else:
-            values = _objects(_listed(values))
+            raise wrong_type(name, rule, _kind(values))
     kind = values.dtype.kind
-    if kind in "iufb":
-        if rule.kind is str or (rule.kind is bool) != (kind == "b"):
-            raise wrong_type(name, rule, str(values.dtype))
+    if kind in "biuf" and rule.kind is not str:
         return whole_codes(values, np.zeros(len(values), bool), rule)
-    if kind not in "OUT":
-        raise wrong_type(name, rule, str(values.dtype))
-    places = {value: place for place, value in enumerate(rule.values)}
-    return np.array([_place(value, places, rule, name) for value in values], np.int64)
+    if kind in "OUT":
+        return codes_of(values.tolist(), rule)
+    raise wrong_type(name, rule, kind_of(values.dtype))
 
 
-def _objects(values: Sequence[Any]) -> np.ndarray:
-    return np.fromiter(values, object, len(values))
+def _is_numeric(values: nw.Series) -> bool:
+    return values.dtype.is_numeric() or values.dtype == nw.Boolean
 
 
-def _listed(values: nw.Series) -> list[Any]:
-    """Values of a series, with None for every kind of null."""
-    nulls = values.is_null().to_list()
-    return [None if null else value for value, null in zip(values.to_list(), nulls, strict=True)]
+def _series_floats(values: nw.Series) -> Float[np.ndarray, " n"]:
+    """By the type of the series alone, whether or not it has nulls."""
+    short = [dtype for kind, dtype in _SHORT.items() if values.dtype == kind]
+    if values.dtype == nw.Boolean:
+        values = values.cast(nw.UInt8)
+    elif values.dtype in _WIDE:
+        values = values.cast(nw.Float64)
+    return values.to_numpy().astype(short[0] if short else np.float64)
 
 
-def _place(value: Any, places: dict[Any, int], rule: Categories, name: str) -> int:
-    if value is None or (isinstance(value, float | np.floating) and value != value):
-        return MISSING
-    if not isinstance(value, _OF_KIND[rule.kind]) or (
-        isinstance(value, bool) and rule.kind is not bool
-    ):
-        raise wrong_type(name, rule, "values of other types")
-    return places.get(value, UNDECLARED)
+def _is_complex(values: nw.Series) -> bool:
+    """narwhals knows no complex numbers, and numpy makes them of all numbers beside one."""
+    return getattr(getattr(values.to_native(), "dtype", None), "kind", "") == "c"
+
+
+def _kind(values: nw.Series) -> str:
+    if _is_numeric(values):
+        return "numbers"
+    if _is_complex(values):
+        return "complex numbers"
+    found = [text for kind, text in _KINDS.items() if values.dtype == kind]
+    return found[0] if found else "values of another type"
