@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmic_jax.demo import demo
-from dpmic_jax.mic.binning import WithMissing, by_range, codes
+from dpmic_jax.mic.binning import CategoryLimits, WithMissing, by_range, codes
 from dpmic_jax.schema import Categories, FixedValue, Number, OwnBin, Schema
 from dpmic_jax.source import base, column_names, files, memory, open_source
 from dpmic_jax.table import Table
@@ -122,7 +122,8 @@ def test_bounds_are_what_by_range_takes(tmp_path):
     assert bounds["count"] == (0, 9)
     assert bounds["gaps"] == WithMissing(0, 10)
     assert bounds["letter"] == WithMissing(-0.5, 1.5)
-    assert bounds["town"] == (-0.5, 2.5)
+    assert bounds["town"] == CategoryLimits(3)
+    assert bounds["grade"] == (-0.5, 2.5)
     assert [name for name, of in bounds.items() if isinstance(of, WithMissing)] == [
         "gaps",
         "letter",
@@ -159,17 +160,33 @@ DTYPES += [np.float32, np.float64]
 @pytest.mark.parametrize(
     "make", [lambda _, table: table, parquet_file, lambda _, table: pl.from_arrow(table)]
 )
-def test_numbers_keep_their_dtype_unless_missing_ones_are_dealt_with(dtype, make, tmp_path):
+def test_numbers_are_float64_but_for_shorter_floats(dtype, make, tmp_path):
     values = np.arange(5).astype(dtype)
     if np.dtype(dtype).kind in "iu":
         values[-1] = np.iinfo(dtype).max  # which a float64 may not hold
     data = make(tmp_path, pa.table({"a": values, "b": values}))
     source = open_source(data, {"a": (0, 1), "b": Number(0, 1, missing=OwnBin())})
     a, b = together(source)
-    assert a.dtype == dtype
+    assert a.dtype == (np.float32 if dtype is np.float32 else np.float64)
     assert b.dtype == np.float64
-    np.testing.assert_array_equal(a, values)
+    np.testing.assert_array_equal(a, values.astype(np.float64))
     np.testing.assert_array_equal(b, values.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda values: pl.Series(values, dtype=pl.Float32),
+        lambda values: pd.Series(values, dtype="Float32"),
+        lambda values: pd.Series(values, dtype="float32"),
+        lambda values: pa.chunked_array([pa.array(values, pa.float32())]),
+    ],
+)
+def test_one_null_does_not_change_the_dtype_of_others(make):
+    for values in ([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, None]):
+        (column,) = together(open_source({"a": make(values)}, {"a": (0, 1)}))
+        assert column.dtype == np.float32
+        assert column[-1] == (np.float32(0.4) if values[-1] else 0.5)
 
 
 def test_arrays_have_columns_x0_x1(rng):

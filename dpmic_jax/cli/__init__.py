@@ -7,6 +7,7 @@ import click
 
 from dpmic_jax.cli.bounds import bounds
 from dpmic_jax.cli.causal import causal
+from dpmic_jax.cli.data import data
 from dpmic_jax.cli.demo import demo
 from dpmic_jax.cli.inference import test, units
 from dpmic_jax.cli.ledger import ledger
@@ -33,7 +34,20 @@ def main() -> None:
     _keep_compiled_programs()
 
 
-for command in (screen, plan, report, test, units, causal, bounds, ledger, demo, pairwise, paper):
+for command in (
+    screen,
+    plan,
+    report,
+    test,
+    units,
+    causal,
+    bounds,
+    data,
+    ledger,
+    demo,
+    pairwise,
+    paper,
+):
     main.add_command(command)
 
 

@@ -25,7 +25,14 @@ def template(table: str, out: Path | None) -> None:
         from dpmic_jax.schema import template
         from dpmic_jax.source import column_names
 
-        _put(template(column_names(table)), out)
+        text = template(column_names(table))
+        if Path(table).suffix.lower() == ".csv":
+            click.echo(
+                f"The first line of {table} was taken for the names of its columns. If it is a "
+                "record, keep this template to yourself, and write the names on top.",
+                err=True,
+            )
+        _put(text, out)
 
 
 @bounds.command()

@@ -40,9 +40,12 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
 
 
 def column_names(data: Any) -> tuple[str, ...]:
-    """The names of all columns of a table, to write a bounds file for; see `template`."""
-    if isinstance(data, str | os.PathLike):
-        from dpmic_jax.source.files import file_names
+    """The names of all columns of a table, to write a bounds file for; see `template`.
 
-        return file_names(data)
+    What looks like a record is not taken for the header of a file.
+    """
+    if isinstance(data, str | os.PathLike):
+        from dpmic_jax.source.files import header_names
+
+        return header_names(data)
     return tuple(held_columns(data))

@@ -173,6 +173,31 @@ def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """The same, but only if they can be written down: they are distinct, and no record."""
+    names, path = file_names(path), Path(path)
+    if len(names) == 1 and _kind(path) == ".csv" and {";", "\t"} & set(names[0]):
+        raise ValueError(
+            f"{path} has no commas in its first line, but semicolons or tabs; save it with commas "
+            "between values"
+        )
+    for place, name in enumerate(names, 1):
+        # Nothing of the line is shown: it may be a record.
+        if not name.strip():
+            raise ValueError(
+                f"column {place} of {path} has no name; write names of all columns on top "
+                "(pandas: to_csv(index=False))"
+            )
+        if _kind(path) == ".csv" and _is_number(name):
+            raise ValueError(
+                f"{path} does not begin with a header: column {place} of its first line is a "
+                "number; write the column names on top"
+            )
+        if (first := names.index(name) + 1) < place:
+            raise ValueError(f"columns {first} and {place} of {path} have one name; rename one")
+    return names
+
+
 def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator[Any]:
     """The same batches, with `broken()` in place of any error."""
     with closing(batches):

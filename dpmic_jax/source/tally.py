@@ -1,6 +1,6 @@
 """What a column's cells are taken for, counted for the owner of the data: this is not private."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,12 @@ class Tally:
 
     def __add__(self, other: "Tally") -> "Tally":
         """Of two batches."""
-        return Tally(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+        return Tally(*(one + more for one, more in zip(self.counts, other.counts, strict=True)))
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """All of them, in order."""
+        return self.missing, self.unreadable, self.below, self.above
 
 
 NOTHING = Tally(0, 0)
