@@ -164,7 +164,9 @@ def test_infinite_values_are_clipped_and_not_missing(value, tmp_path):
 
 def has_no_types(data):
     """Whether it is a list, a CSV file or of objects."""
-    objects = isinstance(data, pd.DataFrame) and (data.dtypes == object).all()
+    objects = isinstance(data, pd.DataFrame) and all(
+        kind == "object" for kind in map(str, data.dtypes)
+    )
     return objects or isinstance(data, dict) or getattr(data, "suffix", "") == ".csv"
 
 

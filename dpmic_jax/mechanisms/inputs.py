@@ -79,10 +79,9 @@ def held_table(X: Any) -> Held:
         return _checked(Held(X.names, X.columns, X.source), "X")
     if isinstance(X, Mapping):
         return _checked(Held(tuple(X), tuple(map(memory.held_column, X.values()))), "X")
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
+    if (frame := _frame(X)) is not None:
         names = tuple(frame.columns)
-        return _checked(Held(names, tuple(frame.get_column(name) for name in names), X), "X")
+        return _checked(Held(names, tuple(map(frame.get_column, names)), X), "X")
     columns = memory.records(X)
     if columns is None:
         raise ValueError(
@@ -90,6 +89,18 @@ def held_table(X: Any) -> Held:
             f"got {type(X).__name__}; for one pair use release"
         )
     return _checked(Held(tuple(f"x{index}" for index in range(len(columns))), columns), "X")
+
+
+def _frame(X: Any) -> nw.DataFrame | None:
+    """A data frame whose names are distinct; nothing if it is no data frame."""
+    try:
+        frame = nw.from_native(X, eager_only=True, pass_through=True)
+        names = frame.columns if isinstance(frame, nw.DataFrame) else ()
+        if len(set(names)) == len(names):
+            return frame if isinstance(frame, nw.DataFrame) else None
+    except ValueError:  # so says narwhals itself of some frames
+        pass
+    raise ValueError("expected X to have distinct column names; rename one of those of one name")
 
 
 def _middle(limits: Bounds) -> float:
@@ -113,8 +124,6 @@ def _one_dimension(values: Any, argument: str) -> Container:
 def _checked(given: Held, argument: str) -> Held:
     if not given.containers:
         raise ValueError(f"expected {argument} to have columns, got none")
-    if len(set(given.names)) < len(given.names):
-        raise ValueError(f"expected {argument} to have distinct column names, got some twice")
     if len({len(container) for container in given.containers}) > 1:
         raise ValueError(f"expected all columns of {argument} to have the same number of records")
     if given.n < FEWEST_RECORDS:

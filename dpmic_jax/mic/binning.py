@@ -280,13 +280,17 @@ def _width_cuts(
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:
     """The float of `dtype` nearest to `value`, ties to even, rounding once."""
-    near = dtype.type(float(value))
-    if dtype.itemsize == 8:
+    with np.errstate(over="ignore"):
+        near = dtype.type(float(value))
+    if dtype.itemsize == 8 or np.isinf(near):
         return near
     # float(value) may have landed on the midpoint of two shorter floats.
     around = (np.nextafter(near, dtype.type(-np.inf)), near, np.nextafter(near, dtype.type(np.inf)))
     even = [candidate.view(f"u{dtype.itemsize}") & 1 for candidate in around]
-    gaps = [abs(Fraction(float(candidate)) - value) for candidate in around]
+    gaps = [
+        abs(Fraction(float(candidate)) - value) if np.isfinite(candidate) else math.inf
+        for candidate in around
+    ]
     return around[min(range(3), key=lambda index: (gaps[index], even[index]))]
 
 

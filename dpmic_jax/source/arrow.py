@@ -10,13 +10,14 @@ from jaxtyping import Float
 
 from dpmic_jax.mic.binning import Column
 from dpmic_jax.schema import Categories, Number, Rule
-from dpmic_jax.source.cells import SPACE, UNDECLARED, placed, text_number
+from dpmic_jax.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.source.coding import MISSING, Codes, codes, floats, numbers, whole_codes, wrong_type
 
 # Made when it is imported, so that static checkers see none of its functions.
 _compute: Any = pyarrow.compute
 
-_TEXTS = ("string", "large_string", "string_view")
+# Bytes are taken for texts: of texts beside one arrow makes bytes.
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
@@ -87,9 +88,7 @@ def _text_floats(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]
     Arrow reads a whole batch at once, and what it takes for numbers `text_number` does, too, and
     for the same ones. It refuses a batch for one cell, so where it does, each is taken by itself.
     """
-    if str(values.type) == "string_view":
-        values = values.cast(pa.large_string())
-    for prepared in (lambda: values, lambda: _without(values, nulls)):
+    for prepared in (lambda: values, lambda: _without(values.cast(pa.large_string()), nulls)):
         try:
             return prepared().cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowException:
@@ -106,11 +105,9 @@ def _without(values: Any, nulls: tuple[str, ...]) -> Any:
 
 def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
     """What is found in each text, looking at each distinct one once."""
-    # As bytes, since a file may have text that is not UTF-8, which is no one's category.
-    encoded = values.cast(pa.large_string()).cast(pa.large_binary()).dictionary_encode()
-    distinct = [
-        found_in(text.decode("utf-8", "surrogateescape")) for text in encoded.dictionary.to_pylist()
-    ]
+    # As bytes, since a file may have text that is not UTF-8.
+    encoded = values.cast(pa.large_binary()).dictionary_encode()
+    distinct = [found_in(as_text(text)) for text in encoded.dictionary.to_pylist()]
     spots = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
     return np.array([*distinct, null])[spots]
 

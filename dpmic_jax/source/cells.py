@@ -23,7 +23,8 @@ UNDECLARED = -1
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
-# As readers of CSV files take them.
+# As readers of CSV files take them. True is the number 1, and so is its text: beside a text, polars
+# makes texts of all booleans.
 _WORDS = {"True": 1, "TRUE": 1, "true": 1, "False": 0, "FALSE": 0, "false": 0}
 _PLAIN = {float, int, bool}
 _REAL: Any = (Real, Decimal)  # static checkers think that a Real is not to be compared
@@ -57,7 +58,12 @@ def number(cell: Any) -> float:
 def text_number(text: str) -> float:
     """What a text says in ASCII digits, or NaN; the same wherever texts are read as numbers."""
     text = text.strip(SPACE)
-    return float(text) if _NUMBER.fullmatch(text) else math.nan
+    return float(text) if _NUMBER.fullmatch(text) else _WORDS.get(text, math.nan)
+
+
+def as_text(cell: bytes) -> str:
+    """The text in a cell of a column of bytes; what is not UTF-8 is no number, and not declared."""
+    return cell.decode("utf-8", "surrogateescape")
 
 
 def codes_of(cells: Iterable[Any], rule: Categories) -> Int64[np.ndarray, " n"]:
@@ -70,29 +76,26 @@ def placed(rule: Categories) -> Callable[[Any], int]:
     """What gives a cell its place among the categories.
 
     Texts are declared as they are. For whole numbers and booleans the number counts: 1, 1.0,
-    True and "1" are the same.
+    True, "1" and "True" are the same.
     """
     places: dict[Any, int] = {value: place for place, value in enumerate(rule.values)}
     if rule.kind is str:
         return lambda cell: places.get(cell, UNDECLARED) if isinstance(cell, str) else UNDECLARED
-    words = _WORDS if rule.kind is bool else {}
 
     def place(cell: Any) -> int:
         # Python calls 1, 1.0 and True equal, and compares exactly.
-        return places.get(cell if type(cell) in _PLAIN else _whole(cell, words), UNDECLARED)
+        return places.get(cell if type(cell) in _PLAIN else _whole(cell), UNDECLARED)
 
     return place
 
 
-def _whole(cell: Any, words: dict[str, int]) -> int | None:
+def _whole(cell: Any) -> int | None:
     """The whole number of at most 64 bits that a cell holds, exactly."""
     try:
         held: Any = _scalar(cell)
         if isinstance(held, str):
             text = held.strip(SPACE)
-            if text in words:
-                return words[text]
-            held = Decimal(text) if _NUMBER.fullmatch(text) else None
+            held = Decimal(text) if _NUMBER.fullmatch(text) else _WORDS.get(text)
         # Compared first: a whole number of a million digits takes a while to make.
         if not isinstance(held, _REAL) or not -(2**63) <= held < 2**63:
             return None

@@ -63,7 +63,8 @@ def whole_codes(
     declared = np.array([int(value) for value in rule.values], np.int64)
     missing = missing | (values != values)
     if values.dtype.kind == "f":
-        values = values.astype(np.float64)
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float64)
         fits = (values >= -(2.0**63)) & (values < 2.0**63)
         kept = np.where(fits, values, 0).astype(np.int64)
         fits &= kept == values

@@ -15,7 +15,7 @@ from dpmic_jax.mic.binning import Column
 from dpmic_jax.schema import Categories, Number, Rule, Schema
 from dpmic_jax.schema.rules import twice
 from dpmic_jax.source.base import Batch, Source
-from dpmic_jax.source.cells import codes_of, numbers_of
+from dpmic_jax.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
 from dpmic_jax.table import Table, kind_of
 
@@ -24,12 +24,13 @@ PIECE = 2**16
 
 Held = np.ndarray | nw.Series
 
-# What narwhals calls columns of Python objects, by what it finds in them, and of nulls only.
-_UNTYPED = (nw.Object, nw.String, nw.Unknown)
+# What narwhals calls columns of Python objects, by what it finds in them, and of nulls only; and
+# bytes, which arrow makes of all texts beside one.
+_UNTYPED = (nw.Object, nw.String, nw.Unknown, nw.Binary)
 _SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
 # What types are called in error texts: some list the categories that occur.
-_KINDS = {nw.Categorical: "categories", nw.Enum: "categories", nw.Binary: "bytes"}
+_KINDS = {nw.Categorical: "categories", nw.Enum: "categories"}
 _KINDS |= {nw.Date: "dates", nw.Datetime: "dates", nw.Time: "times", nw.Duration: "durations"}
 _KINDS |= {nw.List: "lists", nw.Array: "lists", nw.Struct: "records"}
 
@@ -162,14 +163,12 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
             return _series_floats(values)
         if values.dtype not in _UNTYPED or _is_complex(values):
             raise wrong_type(name, rule, _kind(values))
-        values = objects(values.to_list())
+        values = _cells(values)
     kind = values.dtype.kind
     if kind in "biuf":
         return floats(values)
-    if kind == "S":  # ASCII, or no number
-        return numbers_of(text.decode("latin-1") for text in values.tolist())
-    if kind in "OUT":
-        return numbers_of(values.tolist())
+    if kind in "OUTS":
+        return numbers_of(_texts(values))
     raise wrong_type(name, rule, kind_of(values.dtype))
 
 
@@ -178,17 +177,30 @@ def _codes(values: Held, rule: Categories, name: str) -> Codes:
     if isinstance(values, nw.Series):
         if _is_numeric(values) and rule.kind is not str:
             exact = values.dtype not in _WIDE and not values.null_count()
-            values = values.to_numpy() if exact else objects(values.to_list())
+            values = values.to_numpy() if exact else _cells(values)
         elif values.dtype in (*_UNTYPED, nw.Categorical, nw.Enum) and not _is_complex(values):
-            values = objects(values.to_list())
+            values = _cells(values)
         else:
             raise wrong_type(name, rule, _kind(values))
     kind = values.dtype.kind
     if kind in "biuf" and rule.kind is not str:
         return whole_codes(values, np.zeros(len(values), bool), rule)
-    if kind in "OUT":
-        return codes_of(values.tolist(), rule)
+    if kind in "OUTS":
+        return codes_of(_texts(values), rule)
     raise wrong_type(name, rule, kind_of(values.dtype))
+
+
+def _cells(values: nw.Series) -> np.ndarray:
+    cells = values.to_list()
+    if values.dtype == nw.Binary:
+        cells = [None if cell is None else as_text(cell) for cell in cells]
+    return objects(cells)
+
+
+def _texts(values: np.ndarray) -> list[Any]:
+    """Cells, as texts where the dtype is of bytes."""
+    cells = values.tolist()
+    return list(map(as_text, cells)) if values.dtype.kind == "S" else cells
 
 
 def _is_numeric(values: nw.Series) -> bool:

@@ -10,7 +10,16 @@ from hypothesis.extra.numpy import arrays
 
 from dpmic_jax import MICr, exact_gains, sensitivity
 from dpmic_jax.mic import characteristic, sweep, tile
-from dpmic_jax.mic.binning import WithMissing, _round, by_range, by_rank, codes, grouped, random
+from dpmic_jax.mic.binning import (
+    CategoryLimits,
+    WithMissing,
+    _round,
+    by_range,
+    by_rank,
+    codes,
+    grouped,
+    random,
+)
 
 COLUMNS = {
     "float64": lambda rng: rng.random(200),
@@ -224,3 +233,73 @@ def test_a_missing_part_moves_micr_by_the_bound_and_no_more(rng):
         assert moved(x, y, float(new_x), rng.choice([0.0, 1.0])) <= sensitivity.integer_path(
             SMALL, n
         )
+
+
+def category_codes(values, parts, categories):
+    """From the words of the rule: a spare part is for -1, else it shares the first."""
+    if parts > categories:
+        return values + 1
+    width = oracles.width_codes(np.maximum(values, 0), parts, -0.5, categories - 0.5)
+    return np.where(values < 0, 0, width)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.float64])
+@pytest.mark.parametrize("categories", [1, 2, 3, 5, 12, 40, 120])
+def test_what_is_no_category_has_a_spare_part_or_shares_the_first(rng, categories, dtype):
+    values = rng.integers(-1, categories, 300)
+    sizes = [2, 3, 4, 7, 12, 35, 2]
+    found = codes(by_range([values.astype(dtype)], [CategoryLimits(categories)], sizes))
+    for size, code in zip(sizes, found, strict=True):
+        np.testing.assert_array_equal(code[0], category_codes(values, size, categories))
+        # Histograms take the finest partition of one size for its parts.
+        alone = by_range([values.astype(dtype)], [CategoryLimits(categories)], [size])
+        np.testing.assert_array_equal(alone.fine[0], code[0])
+
+
+@pytest.mark.parametrize("categories", [300, 70_000])
+def test_many_categories_do_not_wrap_around(categories):
+    values = np.arange(-1, categories)
+    (halves,) = codes(by_range([values], [CategoryLimits(categories)], [2]))
+    np.testing.assert_array_equal(halves[0], category_codes(values, 2, categories))
+
+
+def integers(columns, limits, statistic, count):
+    """What the integer path makes of every pair of columns, before noise."""
+    cut = statistic.cut(columns, limits)
+    pairs = np.argwhere(~np.eye(len(columns), dtype=bool))
+    tiles = sweep.information(
+        count(cut.masters, cut.rows),
+        cut.grids,
+        pairs,
+        exact_gains(cut.n),
+        devices=jax.devices()[:1],
+        tile=len(pairs),
+    )
+    return np.concatenate([characteristic.integer_mic(cut.grids, found) for found in tiles])
+
+
+@pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
+@pytest.mark.parametrize("statistic", [SMALL, MICr(B=30, c=1.5)])
+def test_categories_without_holes_have_the_integers_of_their_plain_bounds(rng, statistic, count):
+    """So that a part for missing values costs nothing where none is missing."""
+    ks = [1, 2, 3, 4, 5, 7, 11, 16, 40]
+    base = rng.random(60)
+    columns = [
+        np.minimum((base + rng.normal(0, 0.1, 60)) % 1 * k, k - 1).astype(np.int8) for k in ks
+    ]
+    plain = integers(columns, [(-0.5, k - 0.5) for k in ks], statistic, count)
+    assert plain.max() > 0
+    np.testing.assert_array_equal(
+        integers(columns, [CategoryLimits(k) for k in ks], statistic, count), plain
+    )
+
+
+def test_that_a_value_is_missing_may_be_what_depends(rng):
+    """With two categories the part for -1 tells them from the rest."""
+    y = rng.random(60)
+    x = np.where(y < 0.5, -1, 0)
+    limits = [CategoryLimits(1), (0.0, 1.0)]
+    assert (
+        integers([x, y], limits, SMALL, tile.direct_codes).max()
+        > 0.9 * 2**characteristic.VALUE_BITS
+    )
