@@ -18,8 +18,9 @@ from test_results import NAMES, result_of, statement_of
 
 from dpmic_jax import MICrHistogram, MICrLap, ReplaceOne, secret_key, seeded_key
 from dpmic_jax.histogram import Design
+from dpmic_jax.mic.binning import CategoryLimits, by_range
 from dpmic_jax.results import SEEDED
-from dpmic_jax.results.bought import CategoryAxis, Histograms, NumberAxis
+from dpmic_jax.results.bought import CategoryAxis, Histograms, NumberAxis, SpareAxis
 from dpmic_jax.results.svg import colours
 
 SMALL = Design(side=12, calibration=(0.0, 0.0, 0.0, 1.0))
@@ -235,6 +236,20 @@ def test_a_histogram_is_the_release_in_the_cells_that_can_hold_records():
     low, high = map(float, shown["x"]["labels"][1].split(" to "))
     assert low == pytest.approx(100 / side, abs=0.06)
     assert high == pytest.approx(200 / side, abs=0.06)
+
+
+@pytest.mark.parametrize("side", [2, 3, 4, 7])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 9])
+def test_cells_of_categories_are_called_what_they_hold(side, count):
+    values = tuple("abcdefghi"[:count])
+    held = by_range([np.arange(-1, count)], [CategoryLimits(count)], [side]).fine[0].tolist()
+    names = {}
+    for place, value in zip(held, ("missing", *values), strict=True):
+        names.setdefault(place, []).append(value)
+    cells = SpareAxis("x", values).cells(side)
+    assert dict(zip(cells.places, cells.labels, strict=True)) == {
+        place: ", ".join(held) for place, held in names.items()
+    }
 
 
 def test_noisy_counts_are_on_the_page_and_estimates_add_up():

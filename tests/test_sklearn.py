@@ -375,32 +375,18 @@ def test_settings_that_cannot_be_are_named_at_fit(settings, said):
         selector(**settings).fit(*data())
 
 
-def spoilt(value):
-    X, y = data()
-    X[3, 1] = value
-    return X, y
-
-
 def bad_data():
     X, y = data()
     marked = np.where(np.arange(N) == 3, MARK, y)
-    objects = X.astype(object)
-    objects[3, 1] = {"SECRET": MARK}
-    texts = X.astype(object)
-    texts[3, 1] = "SECRET"
     yield "complex", (X + MARK * 1j, y), ValueError, "Complex data not supported"
     yield "one dimension", (marked, y), ValueError, "Reshape your data"
-    yield "objects", (objects, y), TypeError, "must be a string or"
-    yield "texts", (texts, y), TypeError, "numbers in column 'x1'"
-    yield "text array", (np.array([["SECRET"]] * N), y), TypeError, "numbers in column 'x0'"
-    yield "NaN", spoilt(np.nan), ValueError, "column 'x1' has missing values"
-    yield "infinity", spoilt(np.inf), ValueError, "column 'x1' has infinite values"
+    yield "ragged", ([[MARK], *X[1:].tolist()], y), ValueError, "records of one length"
+    yield "no records", ([MARK] * N, y), ValueError, "Reshape your data"
     yield "sparse", (csr_array(X), y), TypeError, "sparse"
     yield "few records", (X[:3], y[:3]), ValueError, "3 sample"
     yield "no y", (X, None), ValueError, "requires y"
     yield "two targets", (X, np.stack([y, marked], 1)), ValueError, "y should be a 1d array"
     yield "complex y", (X, y + MARK * 1j), TypeError, "numbers in column 'target'"
-    yield "text y", (X, ["SECRET"] * N), TypeError, "numbers in column 'target'"
     yield "other length", (X, y[1:]), ValueError, "same number of records"
 
 
@@ -416,6 +402,38 @@ def test_bad_data_is_refused_before_it_is_charged_and_not_quoted(tmp_path, given
     assert "0.12345" not in text
     assert "0." not in text
     assert ledger.events == ()
+
+
+ANYTHING = [np.nan, np.inf, None, "SECRET", {"SECRET": MARK}, [MARK], 10**400, 1j, b"1", "0.5"]
+
+
+@pytest.mark.parametrize("value", ANYTHING, ids=lambda value: type(value).__name__)
+def test_no_value_of_a_feature_is_refused(value):
+    """Cells count by themselves: what is no number is in the middle of the bounds."""
+    X, y = data()
+    cells = X.astype(object)
+    cells[3, 1] = value
+    known = isinstance(value, float | int | str) and value == value and value != "SECRET"
+    X[3, 1] = float("inf") if value == 10**400 else float(value) if known else 0.5
+    expected = selector(key=5).fit(X, y).scores_
+    for given in (cells, [list(row) for row in cells], [tuple(row) for row in cells]):
+        found = selector(key=5).fit(given, y)
+        np.testing.assert_array_equal(found.scores_, expected)
+
+
+def test_no_value_of_the_target_is_refused():
+    X, y = data()
+    for value in ANYTHING:
+        target = [value, *y[1:].tolist()]
+        assert selector(key=5).fit(X, target).scores_.shape == (4,)
+    assert np.nanmax(selector(key=5).fit(X, ["SECRET"] * N).scores_) < 0.5
+
+
+def test_the_private_selector_says_that_it_takes_missing_values():
+    tags = selector().__sklearn_tags__().input_tags
+    assert tags.allow_nan
+    assert tags.string
+    assert not MICSelector(k_features=1).__sklearn_tags__().input_tags.allow_nan
 
 
 def test_transform_quotes_no_value_either():
@@ -484,8 +502,11 @@ def test_columns_and_targets_of_declared_categories_are_taken(library):
     for target in (classes, classes.tolist(), library.Series(classes.tolist())):
         assert "site" in one.fit(frame, target).get_feature_names_out()
         assert one.scores_[1] == pytest.approx(1, abs=0.1)
-    with pytest.raises(ValueError, match="not among its categories"):
-        selector(target_bounds=Categories(["ill", "cured"]), **settings).fit(frame, classes)
+    # What is not declared counts as missing.
+    one = selector(target_bounds=Categories(["ill", "cured"]), **settings)
+    with_none = [name if name == "ill" else None for name in classes.tolist()]
+    found = [one.fit(frame, target).scores_ for target in (classes, with_none)]
+    np.testing.assert_array_equal(*found)
     with pytest.warns(NominalOrderWarning, match="'target'"):
         selector(target_bounds=Categories(["ill", "well", "cured"]), **settings).fit(frame, classes)
 

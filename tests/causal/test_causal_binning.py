@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+from dpmic_jax import Categories, Number, OwnBin
 from dpmic_jax.causal.binning import binned
-from dpmic_jax.mic.binning import WithMissing
+from dpmic_jax.causal.queries import Coded
+from dpmic_jax.causal.reading import TableCodes, read_coded
+from dpmic_jax.mic.binning import CategoryLimits, WithMissing
+from dpmic_jax.source import open_source
 
 
 def test_numbers_are_cut_into_parts_of_equal_width():
@@ -26,6 +30,50 @@ def test_missing_values_have_a_category_of_their_own_before_the_others():
     data = binned([values], [WithMissing(-0.5, 3.5)], [4])
     assert data.codes.tolist() == [[0, 1, 2, 4]]
     assert data.categories == (5,)
+
+
+def test_what_is_no_category_joins_the_first():
+    values = np.array([-1, 0, 2, 1], np.int8)
+    data = binned([values], [CategoryLimits(3)], [3])
+    assert data.codes.tolist() == [[0, 0, 2, 1]]
+    assert data.categories == (3,)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64])
+def test_codes_outside_count_as_the_nearest_and_are_no_error(dtype):
+    """An error would tell that there are some."""
+    codes = np.array([[0, 1, 99, np.iinfo(dtype).max], [0, 1, 2, 3]], dtype)
+    data = Coded(codes, (3, 300))
+    assert data.codes.tolist() == [[0, 1, 2, 2], [0, 1, 2, 3]]
+    if np.dtype(dtype).kind == "i":
+        assert Coded(-codes, (3, 300)).codes.tolist() == [[0] * 4] * 2
+    with pytest.raises(ValueError, match="at least one category in column 1, got 0"):
+        Coded(codes, (3, 0))
+
+
+def test_what_is_public_of_a_table_is_known_before_a_cell_is_read(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b,c\n" + "".join(f"{i},{'xyz'[i % 3]},{i}\n" for i in range(8)) + "?,?,?\n")
+    schema = {
+        "a": Number(0, 8),
+        "b": Categories(("x", "y")),
+        "c": Number(0, 8, missing=OwnBin()),
+    }
+    table = TableCodes(open_source(path, schema), 4)
+    assert (table.names, table.n, table.categories) == (("a", "b", "c"), 9, (4, 2, 5))
+    assert table.schema == open_source(path, schema).schema
+    data = table.read()
+    assert data.codes.tolist() == [
+        [0, 0, 1, 1, 2, 2, 3, 3, 2],
+        [0, 1, 0, 0, 1, 0, 0, 1, 0],
+        [1, 1, 2, 2, 3, 3, 4, 4, 0],
+    ]
+    again = read_coded(path, bounds=schema, bins=4)
+    assert again.names == table.names
+    np.testing.assert_array_equal(again.data.codes, data.codes)
+    for bins in (1, True, 2.0):
+        with pytest.raises(ValueError, match="expected bins"):
+            TableCodes(table.source, bins)
 
 
 def test_one_bin_is_a_constant_column():

@@ -5,6 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from commands import BOUNDS, MARKER, NAMES, QUICK, bounds_file, columns, dpmic, lines, table_file
 
@@ -23,6 +25,44 @@ def test_a_template_has_the_names_and_nothing_of_the_values(tmp_path):
     assert other.stdout == done.stdout
     shown = {word for column in columns().values() for word in map(str, column)}
     assert not any(word in done.stdout for word in shown if len(word) > 2)
+
+
+def test_what_is_taken_for_names_is_said_before_it_is_printed(tmp_path):
+    table, out = table_file(tmp_path), tmp_path / "template.toml"
+    for words in ((), ("--out", out)):
+        done = dpmic("bounds", "template", table, *words)
+        assert done.exit_code == 0
+        assert "first line of" in done.stderr
+        assert "keep this template to yourself" in done.stderr
+    parquet = tmp_path / "table.parquet"
+    pyarrow.parquet.write_table(pa.table({"2020": [1], "b": [2]}), parquet)
+    done = dpmic("bounds", "template", parquet)
+    assert list(tomllib.loads(done.stdout)["columns"]) == ["2020", "b"]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        ("age,dose,age", "columns 1 and 3 of .* have one name"),
+        ("age,,dose", "column 2 of .* has no name"),
+        ("age, ,dose", "column 2 of .* has no name"),
+        (f"bob,{MARKER},north", "does not begin with a header: column 2"),
+        ("1,2,3", "does not begin with a header"),
+        ("age;dose;site", "save it with commas"),
+        ("age\tdose\tsite", "save it with commas"),
+    ],
+)
+def test_what_cannot_be_names_is_refused_before_anything_is_printed(header, said, tmp_path):
+    table, out = tmp_path / "table.csv", tmp_path / "template.toml"
+    table.write_text(f"{header}\n1,2,3\n")
+    done = dpmic("bounds", "template", table, "--out", out)
+    assert done.exit_code == 2
+    assert re.search(said, done.stderr)
+    assert done.stdout == ""
+    assert not out.exists()
+    assert MARKER not in done.stderr
+    assert "bob" not in done.stderr
 
 
 def test_a_template_is_refused_as_bounds_until_it_is_filled_in(tmp_path):

@@ -86,11 +86,12 @@ def test_without_noise_a_histogram_is_that_of_the_records(run, data):
     side = len(sites["x"]["labels"])
     table = columns()
     ages = np.clip(table["age"].astype(float), 0, 100)
-    expected = np.zeros((side, 2), int)
+    labels = ["missing", "north", "south"]
+    expected = np.zeros((side, 3), int)
     for age, site in zip(ages, table["site"], strict=True):
-        expected[min(int(age * side // 100), side - 1), ["north", "south"].index(site)] += 1
+        expected[min(int(age * side // 100), side - 1), labels.index(site)] += 1
     assert sites["counts"] == expected.tolist()
-    assert sites["y"]["labels"] == ["north", "south"]
+    assert sites["y"]["labels"] == labels
     expected = np.zeros((side, side), int)
     for dose, response in zip(table["dose"], table["response"], strict=True):
         expected[int(dose * side), min(int((response + 1) * side / 2), side - 1)] += 1
@@ -117,6 +118,19 @@ def test_missing_values_with_a_part_of_their_own_are_in_the_first_cell(run, data
         cell = 0 if value == "" else 1 + int(value * (side - 1))
         expected[cell, ["", "north", "south"].index(site)] += 1
     assert shown["counts"] == expected.tolist()
+
+
+def test_what_is_no_category_has_a_cell_without_being_asked_for(run, data, tmp_path):
+    sites = columns()["site"].astype(object)
+    sites[20:60] = "west"
+    table = table_file(tmp_path, lines(site=sites), "undeclared.csv")
+    bounds = bounds_file(tmp_path)
+    words = ("--histogram", "dose,site", "--data", table, "--bounds", bounds, "--epsilon", 400)
+    assert dpmic("report", run, *words).exit_code == 0
+    (shown,) = Page((run / "report.html").read_text("utf-8")).content["histograms"]
+    assert shown["y"]["labels"] == ["missing", "north", "south"]
+    expected = [np.sum(sites == site) for site in ("west", "north", "south")]
+    assert np.sum(shown["counts"], axis=0).tolist() == expected
 
 
 def test_a_seed_gives_the_same_bytes_and_is_stamped(run, data, tmp_path):
@@ -205,7 +219,8 @@ def test_words_that_do_not_fit(words, said, run, data, ledger):
     ("rows", "said"),
     [
         pytest.param(lines()[:-1], f"of {N} records, got {N - 1}", id="another table"),
-        pytest.param([*lines(), [SECRET] * 4], "expected numbers in column 'age'", id="text"),
+        pytest.param([*lines(), [SECRET] * 4], f"of {N} records, got {N + 1}", id="a record more"),
+        pytest.param([*lines(), [SECRET]], "a line without the 4 values", id="ragged"),
         pytest.param([["age", "dose", "x", "site"], *lines()[1:]], "'response' that", id="names"),
     ],
 )
