@@ -276,7 +276,7 @@ GOOD = np.random.default_rng(0).random((20, 3))
         (lambda: mice([1, 2, 3, 4, 5], [1, 2, 3, 4]), ValueError, "x and y to have the same"),
         (lambda: mice([1, 2, 3], [1, 2, 3]), ValueError, "at least 4 records"),
         (lambda: mice(list("abcd"), [1, 2, 3, 4]), TypeError, "expected numbers in x"),
-        (lambda: mice(np.ones(4, complex), np.ones(4)), TypeError, "complex128"),
+        (lambda: mice(np.ones(4, complex), np.ones(4)), TypeError, "got complex numbers"),
         (lambda: mice(np.ones((4, 2)), np.ones(4)), ValueError, "x to have one dimension"),
         (lambda: mice(GOOD[:, 0], GOOD[:, 1], B=3), ValueError, "B >= 4"),
         (lambda: mice(GOOD[:, 0], GOOD[:, 1], c=0), ValueError, "c > 0"),

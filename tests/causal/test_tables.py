@@ -78,12 +78,6 @@ def test_refuses_columns_that_are_not_there():
         list(tables(Coded(np.zeros((2, 3), int), (2, 2)), [Query(0, 2)]))
 
 
-@pytest.mark.parametrize("codes", [[[0, 2]], [[-1, 0]]])
-def test_refuses_codes_that_were_not_declared(codes):
-    with pytest.raises(ValueError, match="declare all that may occur"):
-        Coded(np.array(codes), (2,))
-
-
 def test_refuses_categories_for_other_columns():
     with pytest.raises(ValueError, match="a number for each of 1 columns, got 2"):
         Coded(np.zeros((1, 3), int), (2, 2))
