@@ -21,6 +21,8 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stage.interrupted(_interrupt))
     code = 1
+    if sys.stdout is None or sys.stderr is None:
+        os._exit(2)  # a result, or what became of it, would be told to nobody
     try:
         from dpmic_jax.cli import main as command
 

@@ -81,7 +81,7 @@ def characteristics(
       One matrix a pair, in the order of `pairs`, and every statistic that is read off them.
     """
     data = table(X, "X")
-    chosen = positions(data, pairs)
+    chosen = positions(data.names, pairs)
     cut = _cut(data.columns, statistic, _limits(data, statistic, bounds, "bounds"))
     tiles = _information(cut, chosen, gains, devices)
     found = [read.characteristic(cut.grids, tile) for tile in tiles]
@@ -193,7 +193,7 @@ def _limits(
     table: Table, statistic: Statistic, bounds: BoundsOf | None, argument: str
 ) -> tuple[Bounds, ...]:
     if isinstance(statistic, MICr):
-        return bounds_of(table, bounds, argument)
+        return bounds_of(table.names, bounds, argument)
     if bounds is not None:
         raise ValueError(f"MICe cuts by rank and takes no {argument}; leave them out, or use MICr")
     return ()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -52,7 +52,7 @@ def table(data: Any, argument: str) -> Table:
             ),
             argument,
         )
-    array = np.asarray(data)
+    array = array_of(data)
     if array.ndim != 2:
         raise ValueError(
             f"expected {argument} to be a data frame or an array of records by columns, "
@@ -62,10 +62,26 @@ def table(data: Any, argument: str) -> Table:
     return _checked(Table(names, tuple(array.T)), argument)
 
 
+def array_of(data: Any) -> np.ndarray:
+    """An array, in which cells that numpy masks are missing; what they hide is not looked at.
+
+    Floats are NaN there, and other numbers and texts become objects, None where they are masked.
+    """
+    if not isinstance(data, np.ma.MaskedArray) or data.dtype.kind not in "biufOUTS":
+        return np.asarray(data)
+    if data.dtype.kind == "f":
+        return data.filled(np.nan)
+    # As a dtype of bytes, of which texts are made elsewhere, an array could not hold None.
+    kept = np.char.decode(data.data, "utf-8", "surrogateescape") if data.dtype.kind == "S" else data
+    cells = np.asarray(kept).astype(object)
+    cells[np.ma.getmaskarray(data)] = None
+    return cells
+
+
 def column(values: Any, argument: str) -> Column:
     """One checked column from a one-dimensional array or series."""
     series = nw.from_native(values, series_only=True, pass_through=True)
-    array = series.to_numpy() if isinstance(series, nw.Series) else np.asarray(values)
+    array = series.to_numpy() if isinstance(series, nw.Series) else array_of(values)
     if array.ndim != 1:
         raise ValueError(
             f"expected {argument} to have one dimension, got {array.ndim}; "
@@ -89,18 +105,11 @@ def same_length(one: Column, other: Column, names: str) -> None:
         )
 
 
-class Named(Protocol):
-    """What has columns with names."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-
-def positions(table: Named, pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
+def positions(names: Sequence[str], pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
     """Where the two columns of every pair are, checked."""
     if not len(pairs):
         raise ValueError("expected pairs to name at least one (x, y), got none")
-    return np.array([[_position(table, name) for name in _two(pair)] for pair in pairs])
+    return np.array([[_position(names, name) for name in _two(pair)] for pair in pairs])
 
 
 def _two(pair: Any) -> tuple[Any, Any]:
@@ -110,22 +119,19 @@ def _two(pair: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def _position(table: Named, name: Any) -> int:
-    if isinstance(name, str) and name in table.names:
-        return table.names.index(name)
-    if isinstance(name, int | np.integer) and 0 <= name < len(table.names):
+def _position(names: Sequence[str], name: Any) -> int:
+    if isinstance(name, str) and name in names:
+        return names.index(name)
+    if isinstance(name, int | np.integer) and 0 <= name < len(names):
         return int(name)
     raise ValueError(
         f"pairs has the column {name!r}, which X has not; use a name of its columns, or a "
-        f"position from 0 to {len(table.names) - 1}"
+        f"position from 0 to {len(names) - 1}"
     )
 
 
-def bounds_of(
-    table: Table | Sequence[str], bounds: BoundsOf | None, argument: str
-) -> tuple[Bounds, ...]:
-    """Public bounds for every column of a table, or of these names, checked."""
-    names = table.names if isinstance(table, Table) else tuple(table)
+def bounds_of(names: Sequence[str], bounds: BoundsOf | None, argument: str) -> tuple[Bounds, ...]:
+    """Public bounds for every column, checked."""
     if bounds is None:
         raise ValueError(
             f"MICr needs public bounds: pass {argument} as a (low, high) for each column, in "

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from test_results import NAMES, event_of, result_of, statement_of
 
 from dpmic_jax.results import SEEDED, ScreenResult, Statement
-from dpmic_jax.results.files import write
+from dpmic_jax.runs.atomic import write
 
 finite = st.floats(0, 1)
 

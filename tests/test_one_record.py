@@ -61,6 +61,9 @@ CELLS = {
     "Decimal": Decimal("0.5"),
     "Decimal NaN": Decimal("NaN"),
     "signalling NaN": Decimal("sNaN"),
+    "Decimal of scale 5": Decimal("6.00001"),
+    "Decimal of scale 31": Decimal("0.1000000000000000000000000000001"),
+    "Decimal of scale 60": Decimal(f"0.{10**59}"),
     "large Decimal": Decimal("1e999"),
     "Fraction": Fraction(1, 3),
     "large Fraction": Fraction(10**400, 3),
@@ -90,6 +93,7 @@ CELLS = {
     "empty": "",
     "NA": "NA",
     "None": None,
+    "masked": np.ma.masked,
     "NaT": pd.NaT,
     "pandas NA": pd.NA,
     "date": DAY,
@@ -124,6 +128,9 @@ COLUMNS = {
     "filled": Column(Number(0, 4, missing=FixedValue(3)), cycle(1, 2, 4)),
     "booleans": Column(Number(0, 1), cycle(True, False, False)),
     "texts": Column(Number(0, 1), cycle("0.25", "1e-3", "", "0.75")),
+    # The middle of the bounds is 3 / 10 as a product of floats has it, one bit above 0.3.
+    "decimals": Column(Number(0, 2 * (3 * 0.1)), cycle(Decimal("0.3"), Decimal("0.1"))),
+    "whole decimals": Column(Categories((3, 6), ordered=True), cycle(Decimal(3), Decimal(6))),
     "grades": Column(Categories((0, 1, 7), ordered=True), cycle(1, 0, 7)),
     "many": Column(Categories(tuple(range(30)), ordered=True), cycle(*range(30))),
     "flags": Column(Categories((True, False)), cycle(True, False, False)),
@@ -138,6 +145,17 @@ def series(make):
 
 def of_dtype(dtype):
     return lambda cells, _: {"x": np.array(cells, dtype), "y": np.array(Y)}
+
+
+def masked(dtype):
+    """An array that hides what is None, whatever is below."""
+
+    def make(cells, _):
+        hidden = [cell is None for cell in cells]
+        values = np.array([1 if cell is None else cell for cell in cells], dtype)
+        return {"x": np.ma.array(values, mask=hidden), "y": np.ma.array(Y)}
+
+    return make
 
 
 def objects(cells):
@@ -161,11 +179,19 @@ def parquet(cells, folder):
     return folder / "table.parquet"
 
 
+def on_arrow(cells, _):
+    return pa.table({"x": cells, "y": Y}).to_pandas(types_mapper=pd.ArrowDtype)
+
+
 def polars(cells, _):
     # Polars itself comes to an end at these.
     if any(isinstance(cell, Decimal) and not -(2**64) < cell.fma(1, 0) < 2**64 for cell in cells):
         raise ValueError
-    return pl.DataFrame({"x": cells, "y": Y}, strict=False)
+    frame = pl.DataFrame({"x": cells, "y": Y}, strict=False)
+    # And at these it drops the whole numbers beside a decimal of too many digits.
+    if frame["x"].dtype == pl.Decimal and frame["x"].null_count() > cells.count(None):
+        raise ValueError
+    return frame
 
 
 DTYPES = ["int8", "int64", "uint64", "float16", "float32", "float64", "longdouble", "bool"]
@@ -184,10 +210,12 @@ UNTYPED = {
     "csv": written,
 }
 TYPED = {f"array of {dtype}": of_dtype(dtype) for dtype in DTYPES}
+TYPED |= {f"masked {dtype}": masked(dtype) for dtype in ("int64", "float32", "bool", "U40", "S40")}
 TYPED |= {f"jax of {d}": series(lambda c, d=d: jnp.asarray(np.array(c, d))) for d in JAX_DTYPES}
 INFERRED = {
     "pandas": lambda cells, _: pd.DataFrame({"x": cells, "y": Y}),
     "pandas nullable": lambda cells, _: pd.DataFrame({"x": cells, "y": Y}).convert_dtypes(),
+    "pandas on arrow": on_arrow,
     "polars": polars,
     "pyarrow": lambda cells, _: pa.table({"x": cells, "y": Y}),
     "parquet": parquet,
@@ -285,7 +313,9 @@ def made(make, cells, folder):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return make(cells, folder)
-    except (TypeError, ValueError, ArithmeticError, pa.ArrowException, pl.exceptions.PolarsError):
+    except (TypeError, ValueError, ArithmeticError, np.ma.MaskError):
+        return None
+    except (pa.ArrowException, pl.exceptions.PolarsError):
         return None
 
 
@@ -352,13 +382,19 @@ def test_micr_moves_by_its_sensitivity_at_most(found):
     assert 0 < Fraction(int(moves.max()), 2**VALUE_BITS) <= bound
 
 
+def inferred(values):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy warns of what is masked
+        return np.asarray(list(values))
+
+
 def own_dtype(values):
     return values.dtype if values.dtype.itemsize <= 8 else np.float64
 
 
 def test_a_dtype_that_numpy_infers_is_found_out(tmp_path, monkeypatch):
     """The negative control: one record decides whether the others are integers."""
-    monkeypatch.setattr(memory, "objects", lambda values: np.asarray(list(values)))
+    monkeypatch.setattr(memory, "objects", inferred)
     monkeypatch.setattr(memory, "floats", lambda values: values.astype(own_dtype(values)))
     columns = {name: COLUMNS[name] for name in ("bits", "long")}
     ways = {name: WAYS[name] for name in ("lists", "records")}
@@ -369,6 +405,18 @@ def test_a_dtype_that_numpy_infers_is_found_out(tmp_path, monkeypatch):
     worst = [found.pairs[case] for case in found.moved]
     moves = np.abs(np.diff(integers(worst, halves), axis=1))
     assert Fraction(int(moves.max()), 2**VALUE_BITS) > 5 * sensitivity.integer_path(halves, N)
+
+
+def cast_to_float64(values):
+    return values.cast(memory.nw.Float64).to_numpy()
+
+
+def test_decimals_that_are_rounded_by_their_scale_are_found_out(tmp_path, monkeypatch):
+    """The negative control: one record decides the scale, and a cast rounds by it."""
+    monkeypatch.setattr(memory, "_series_floats", cast_to_float64)
+    columns = {"decimals": COLUMNS["decimals"]}
+    found = search(tmp_path, columns, {"pyarrow": WAYS["pyarrow"]})
+    assert ("decimals", "pyarrow", "source", "Decimal of scale 31") in found.moved
 
 
 def test_a_type_that_is_forced_upon_a_file_is_found_out(tmp_path, monkeypatch):

@@ -386,6 +386,8 @@ def bad_data():
     yield "few records", (X[:3], y[:3]), ValueError, "3 sample"
     yield "no y", (X, None), ValueError, "requires y"
     yield "two targets", (X, np.stack([y, marked], 1)), ValueError, "y should be a 1d array"
+    yield "a list of targets", (X, y[:, None].tolist()), ValueError, "y should be a 1d array"
+    yield "arrays as targets", (X, list(y[:, None])), ValueError, "y should be a 1d array"
     yield "complex y", (X, y + MARK * 1j), TypeError, "numbers in column 'target'"
     yield "other length", (X, y[1:]), ValueError, "same number of records"
 
@@ -427,6 +429,16 @@ def test_no_value_of_the_target_is_refused():
         target = [value, *y[1:].tolist()]
         assert selector(key=5).fit(X, target).scores_.shape == (4,)
     assert np.nanmax(selector(key=5).fit(X, ["SECRET"] * N).scores_) < 0.5
+
+
+def test_what_a_mask_hides_is_missing():
+    X, y = data()
+    hidden = np.arange(X.size).reshape(X.shape) % 7 == 0
+    shown = np.where(hidden, np.nan, X), np.where(hidden[:, 0], np.nan, y)
+    masked = np.ma.array(X, mask=hidden), np.ma.array(y, mask=hidden[:, 0])
+    expected = selector(key=5).fit(*shown).scores_
+    np.testing.assert_array_equal(selector(key=5).fit(*masked).scores_, expected)
+    assert (expected != selector(key=5).fit(X, y).scores_).any()
 
 
 def test_the_private_selector_says_that_it_takes_missing_values():

@@ -1,5 +1,6 @@
 import itertools
 import pickle
+import warnings
 from decimal import Decimal
 
 import jax.numpy as jnp
@@ -187,6 +188,56 @@ def test_one_null_does_not_change_the_dtype_of_others(make):
         (column,) = together(open_source({"a": make(values)}, {"a": (0, 1)}))
         assert column.dtype == np.float32
         assert column[-1] == (np.float32(0.4) if values[-1] else 0.5)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Number(0, 4),
+        Number(0, 4, missing=OwnBin()),
+        Number(0, 4, missing=FixedValue(1)),
+        Categories((1, 2), ordered=True),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_nan_that_signals_is_missing_in_silence(rule, dtype, tmp_path):
+    """numpy says of these that they are invalid, and only if one is there."""
+    values = np.ones(5, dtype)
+    size = values.itemsize
+    values.view(f"u{size}")[3] = {2: 0x7D00, 4: 0x7FA00000, 8: 0x7FF4000000000000}[size]
+    table = pa.table({"a": values})
+    ways = [{"a": values}, {"a": pd.Series(values)}, table, parquet_file(tmp_path, table)]
+    ways += [values[:, None]] if size > 2 else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for data in ways:
+            given = open_source(data, [rule] if data is ways[-1] and size > 2 else {"a": rule})
+            (column,) = together(given)
+            assert len(set(column[[0, 1, 2, 4]].tolist())) == 1
+            assert column[3] != column[0] or rule == Number(0, 4, missing=FixedValue(1))
+
+
+BYTES = [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(1)]
+
+
+@pytest.mark.parametrize("kind", [*BYTES, pa.dictionary(pa.int8(), pa.binary())], ids=str)
+def test_bytes_of_every_type_of_arrow_are_texts(kind, tmp_path):
+    values = pa.array([b"1", b"2", None, b"\xe9", b"2"], BYTES[0])
+    if kind == pa.binary_view():
+        column = pa.array(values.to_pylist(), kind)
+    else:
+        column = values.dictionary_encode() if pa.types.is_dictionary(kind) else values.cast(kind)
+    table = pa.table({"a": column})
+    ways = [table, parquet_file(tmp_path, table)]
+    if kind != pa.binary_view():  # pandas has none of these
+        ways.append(table.to_pandas(types_mapper=pd.ArrowDtype))
+    for data in ways:
+        for categories in (Categories(("1", "2"), ordered=True), Categories((1, 2), ordered=True)):
+            (found,) = together(open_source(data, {"a": categories}))
+            np.testing.assert_array_equal(found, [0, 1, -1, -1, 1])
+        if not pa.types.is_dictionary(kind):  # whose type in memory is that of categories
+            (found,) = together(open_source(data, {"a": Number(0, 4, missing=OwnBin())}))
+            np.testing.assert_array_equal(found, [1, 2, MISSING, MISSING, 2])
 
 
 def test_arrays_have_columns_x0_x1(rng):

@@ -115,7 +115,57 @@ class Hostile:
         raise RuntimeError
 
 
+class Unhashable(str):
+    __hash__ = None
+
+
+class HostileText(str):
+    def __hash__(self):
+        raise RuntimeError
+
+    __eq__ = __str__ = strip = __hash__
+
+
+@pytest.mark.parametrize("kind", [Unhashable, HostileText, np.str_])
+def test_texts_of_another_class_are_texts(kind):
+    place = cells.placed(Categories(("a", "b")))
+    assert (place(kind("b")), place(kind("c")), place(Hostile())) == (1, -1, -1)
+
+
+def test_a_masked_cell_holds_nothing():
+    whole, text = cells.placed(Categories((0, 1))), cells.placed(Categories(("0.0", "--")))
+    for cell in (np.ma.masked, np.ma.array(1, mask=True)):
+        assert math.isnan(cells.number(cell))
+        assert whole(cell) == text(cell) == cells.UNDECLARED
+    assert cells.number(np.ma.array(1)) == 1 == whole(np.ma.array(1))
+
+
 def test_what_a_cell_does_when_asked_is_not_told():
     place = cells.placed(Categories((0, 1)))
     assert math.isnan(cells.number(Hostile()))
     assert place(Hostile()) == cells.UNDECLARED
+
+
+MILLION = 10**6
+LONG = {
+    "9" * MILLION + "x": math.nan,
+    "9" * MILLION: math.inf,
+    "0." + "9" * MILLION: 1.0,
+    "1." + "0" * MILLION: 1.0,
+    "0" * MILLION + "1": 1.0,
+    "1" * MILLION + "." + "1" * MILLION + "x": math.nan,
+    "." + "1" * MILLION + "e": math.nan,
+    "1e" + "9" * MILLION: math.inf,
+    "1e-" + "9" * MILLION + "x": math.nan,
+    "0e" + "9" * MILLION: 0.0,
+    " " * MILLION + "1" + " " * MILLION + "x": math.nan,
+}
+
+
+@pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
+def test_a_long_text_takes_no_longer_than_it_is(text):
+    """Digits that are tried in every split would take hours, and tell that the text is there."""
+    np.testing.assert_equal(cells.text_number(text), LONG[text])
+    np.testing.assert_equal(arrow.floats_of(pa.array([text, "2"]), NULLS), [LONG[text], 2])
+    whole = LONG[text] == 1 and set(text) <= set("01.")
+    assert cells.placed(Categories((1, 5)))(text) == (0 if whole else cells.UNDECLARED)

@@ -14,7 +14,7 @@ import pytest
 
 from dpmic_jax.mic.binning import by_range, codes
 from dpmic_jax.schema import Categories, FixedValue, Number, OwnBin, Schema
-from dpmic_jax.source import open_source
+from dpmic_jax.source import files, open_source
 from dpmic_jax.table import column
 
 TEXT, NUMBER, WHOLE = "SECRET-12345", 98765.4321, 987654321
@@ -366,3 +366,73 @@ except ImportError as error:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert 'pip install "dpmic_jax[files]"' in done.stdout
+
+
+LINE = "0.25,b,1,True,x\n"
+
+
+def with_long_cell(folder, length, before, column):
+    """A file in which one record of some lines has a long cell, after so many bytes of others."""
+    cells = ["0.5", "a", "1", "True", "x"]
+    cells[column] = "9" * length
+    lines = [LINE] * (before // len(LINE))
+    text = "number,letter,grade,flag,notes\n" + "".join([*lines, ",".join(cells) + "\n", LINE * 9])
+    return write(folder, text), len(lines) + 10
+
+
+@pytest.mark.parametrize("column", [0, 1, 4])  # a number, a category, and what is ignored
+@pytest.mark.parametrize(
+    ("length", "before"), [(1_200_000, 0), (1_200_000, 1_000_000), (3_000_000, 900_000)]
+)
+def test_a_cell_may_be_longer_than_a_block_wherever_it_begins(length, before, column, tmp_path):
+    path, records = with_long_cell(tmp_path, length, before, column)
+    source = open_source(path, SCHEMA)
+    assert source.validate() == records
+    batches = list(source.batches(records))
+    number, letter = np.concatenate([batch[0] for batch in batches]), batches[0][1]
+    there = records - 10
+    expected = {0: (np.inf, 0), 1: (0.5, -1), 4: (0.5, 0)}[column]
+    assert (number[there], letter[there]) == expected
+    assert (np.delete(number, there) == 0.25).all()
+    assert (np.delete(letter, there) == 1).all()
+    assert source.tally()["number"].above == (column == 0)
+
+
+@pytest.mark.parametrize("block", [8, 64, 100, 2**20])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('1,"p\nq,""r"\n2,x\n3,' + "y" * 90 + "\n4,x\n", ""),
+        ("1,x\n2,x\n3,x\n4," + "y" * 90 + ",z\n", "2 values"),
+        ("1,x\n2,x\n3\n4," + "y" * 90 + "\n", "2 values"),
+        ('1,x\n2,x\n3,x\n4,"' + "y" * 90 + "\n", ""),  # a quote that ends with the file
+        ("1,x\n2,x\n3,x\n4," + "y" * 90, ""),
+    ],
+)
+def test_where_blocks_end_is_no_verdict(block, rows, said, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "BLOCK", block)
+    path = write(tmp_path, "a,notes\n" + rows)
+    schema = Schema((("a", Number(0, 9)),), ("notes",))
+    if said:
+        assert said in refusal(path, schema)
+    else:
+        assert open_source(path, schema).validate() == 4
+        (column,) = zip(*open_source(path, schema).batches(1), strict=True)
+        np.testing.assert_array_equal(np.concatenate(column), [1, 2, 3, 4])
+
+
+def test_a_record_that_fits_no_block_is_refused_at_last(tmp_path, monkeypatch):
+    """The negative control: blocks that may not grow make a verdict of a long cell."""
+    monkeypatch.setattr(files, "LONGEST", files.BLOCK)
+    assert "bytes; write it again" in refusal(with_long_cell(tmp_path, 3_000_000, 0, 4)[0])
+
+
+@pytest.mark.parametrize("before", [0, 9_000])  # Python decodes 8 KiB at a time
+def test_only_screened_columns_have_to_be_utf8_wherever(before, tmp_path):
+    lines = "number,letter,grade,flag,notes\n" + LINE * (before // len(LINE) + 4)
+    for bad, refused in ((b"0.5,a,1,True,\xe9\n", False), (b"0.5,\xe9,1,True,x\n", True)):
+        path = write(tmp_path, lines.encode() + bad + LINE.encode())
+        if refused:
+            assert "UTF-8" in refusal(path)
+        else:
+            assert open_source(path, SCHEMA).validate() == before // len(LINE) + 6

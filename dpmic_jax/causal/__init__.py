@@ -7,9 +7,10 @@ from dpmic_jax.causal.kendall import Kendall, SignedKendall
 from dpmic_jax.causal.marginal import MarginalMICr
 from dpmic_jax.causal.median import SmoothMedian
 from dpmic_jax.causal.plain_pc import pc, pc_original
+from dpmic_jax.causal.preview import SearchPreview, preview_search
 from dpmic_jax.causal.priv_pc import PrivPC
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
-from dpmic_jax.causal.reading import read_coded
+from dpmic_jax.causal.reading import TableCodes, read_coded
 from dpmic_jax.causal.result import CausalResult
 from dpmic_jax.causal.search import discover
 from dpmic_jax.causal.skeleton import p_value_above, score_at_most
@@ -29,16 +30,19 @@ __all__ = [
     "MarginalMICr",
     "PrivPC",
     "Query",
+    "SearchPreview",
     "SignedKendall",
     "SignedSpearman",
     "SmoothMedian",
     "Spearman",
     "SubsampledTest",
+    "TableCodes",
     "binned",
     "discover",
     "p_value_above",
     "pc",
     "pc_original",
+    "preview_search",
     "read_coded",
     "score_at_most",
 ]

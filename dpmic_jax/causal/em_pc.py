@@ -7,6 +7,7 @@ decisions share its part of the budget (docs/causal.md, Theorem 2).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import groupby
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int, Int64, Key
 
+from dpmic_jax.causal.answers import Answers, computed
 from dpmic_jax.causal.points import (
     TOP,
     LevelRefused,
@@ -54,7 +56,9 @@ class EMPC(Search):
         lattice = level_lattice(make(data).sensitivity(queries))
         self._examination(lattice, self.each(data.columns, self.levels * len(queries)))
 
-    def search(self, data: Coded, make: Make, key: Key[Array, ""]) -> Skeleton:
+    def _skeleton(
+        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+    ) -> Skeleton:
         columns, test = data.columns, make(data)
         edges, separating = complete(columns), {}
         for order in range(self.levels):
@@ -62,10 +66,12 @@ class EMPC(Search):
             if not queries:
                 return Skeleton(columns, edges, separating, True)
             try:
-                gone = self._decided(test, queries, pair_key(key, order, 0))
+                gone = answers(
+                    order, partial(self._decided, test, queries, pair_key(key, order, 0))
+                )
             except LevelRefused:
                 return Skeleton(columns, edges, separating, False)
-            separating |= {(query.x, query.y): (query.given,) for query in gone}
+            separating |= {(x, y): (tuple(given),) for x, y, given in gone}
             edges = edges - separating.keys()
         left = queries_of_level(edges, columns, self.levels)
         return Skeleton(columns, edges, separating, not left)

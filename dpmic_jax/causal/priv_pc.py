@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, Key
 
+from dpmic_jax.causal.answers import Answers, computed
 from dpmic_jax.causal.points import (
     TOP,
     level_lattice,
@@ -28,8 +29,7 @@ from dpmic_jax.causal.stream import Finding, Round, by_rounds
 from dpmic_jax.dp.enclosures import integer
 from dpmic_jax.dp.keys import pair_key
 from dpmic_jax.dp.lattice import Lattice
-from dpmic_jax.dp.selection import SieveAndExamine
-from dpmic_jax.dp.selection.sieve import Answers
+from dpmic_jax.dp.selection import SieveAndExamine, sieve
 
 _MOST_NATS = Fraction(80)  # of a release: there is next to no noise then
 
@@ -91,12 +91,15 @@ class PrivPC(Search):
             raise ValueError(f"expected subsample <= n = {data.n}, got {self.subsample}")
         self._level(data, make, queries_of_level(complete(data.columns), data.columns, 0))
 
-    def search(self, data: Coded, make: Make, key: Key[Array, ""]) -> Skeleton:
+    def _skeleton(
+        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+    ) -> Skeleton:
         return by_rounds(
             data.columns,
             max_order=self.max_order,
             rounds=self.rounds,
             opened=lambda order, queries: self._opened(data, make, key, order, queries),
+            answers=answers,
         )
 
     def _level(
@@ -129,14 +132,14 @@ class PrivPC(Search):
             # A round is decided by the queries up to the one that it finds. Those behind `end`
             # count as dependent, and are scored only if none is found before them.
             for end in _ends(start, len(queries)):
-                told = answers(number, start, end)
+                told = released(number, start, end)
                 examined = np.asarray(told.examined)[: end - start]
                 if examined.any():
                     place = int(np.argmax(examined))
                     return Finding(start + place, bool(told.above[place]))
             return None
 
-        def answers(number: int, start: int, end: int) -> Answers:
+        def released(number: int, start: int, end: int) -> sieve.Answers:
             def on_subsample(records: Int32[Array, " m"]) -> Int32[Array, " queries"]:
                 part = make(data.take(np.asarray(records)))
                 points = padded(level_points(part, queries[start:end], lattice), law.queries, TOP)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmic_jax.causal.queries import Coded
-from dpmic_jax.mic.binning import WithMissing, by_range
-from dpmic_jax.schema import Categories, Schema
+from dpmic_jax.mic.binning import by_range
+from dpmic_jax.schema import Categories, OwnBin, Rule, Schema
 from dpmic_jax.source import Source, open_source
 
 _ROWS = 2**18  # read at a time
@@ -56,11 +56,7 @@ class TableCodes:
     @property
     def categories(self) -> tuple[int, ...]:
         """How many each column may have."""
-        return tuple(
-            (len(rule.values) if isinstance(rule, Categories) else self.bins)
-            + isinstance(own, WithMissing)
-            for rule, own in zip(self.source.rules, self.source.bounds, strict=True)
-        )
+        return tuple(categories_of(rule, self.bins) for rule in self.source.rules)
 
     def read(self) -> Coded:
         """The codes themselves."""
@@ -73,6 +69,12 @@ class TableCodes:
                 codes[column, start:stop] = by_range([values], [own], [parts]).fine[0]
             start = stop
         return Coded(codes, self.categories)
+
+
+def categories_of(rule: Rule, bins: int) -> int:
+    """How many codes a column may have; missing values with a bin of their own are one more."""
+    parts = len(rule.values) if isinstance(rule, Categories) else bins
+    return parts + isinstance(rule.missing, OwnBin)
 
 
 def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:

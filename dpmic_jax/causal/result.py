@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmic_jax.causal.orientation import cpdag
 from dpmic_jax.causal.skeleton import Skeleton
-from dpmic_jax.dp.events import Event, ReplaceOne
+from dpmic_jax.dp.events import Event, ReplaceOne, canonical
 from dpmic_jax.results import SEEDED
 
 if TYPE_CHECKING:
@@ -59,6 +59,17 @@ class CausalStatement:
             "ledger": self.ledger,
             "event": json.loads(self.event.to_json()),
         }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "CausalStatement":
+        """The statement whose `to_dict` is `content`."""
+        return cls(
+            event=Event.from_json(canonical(content["event"])),
+            epsilon=content["epsilon"],
+            delta=content["delta"],
+            secret=content["key"] == "secret",
+            ledger=content["ledger"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +135,25 @@ class CausalResult:
             "finished": self.finished,
             "privacy": self.privacy.to_dict() if self.privacy else _NOT_PRIVATE,
         }
+
+    def to_json(self) -> str:
+        """All of it, for `from_json`."""
+        sets = self.found.separating_sets.items()
+        found = {
+            "edges": sorted(self.found.edges),
+            "separating_sets": [[*edge, list(map(list, given))] for edge, given in sorted(sets)],
+        }
+        return json.dumps({**self.to_dict(), "found": found}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "CausalResult":
+        """The private result that `to_json` wrote."""
+        content = json.loads(text)
+        names, told = tuple(content["columns"]), content["found"]
+        sets = {(x, y): tuple(map(tuple, given)) for x, y, given in told["separating_sets"]}
+        edges = frozenset((x, y) for x, y in told["edges"])
+        found = Skeleton(len(names), edges, sets, content["finished"])
+        return cls(names=names, found=found, privacy=CausalStatement.from_dict(content["privacy"]))
 
     @property
     def _edges(self) -> set[tuple[str, str]]:

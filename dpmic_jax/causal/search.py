@@ -1,26 +1,30 @@
 """A private search for a graph: check, charge, then compute."""
 
-import hashlib
 import os
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
+from pathlib import Path
 
-import jax
 import numpy as np
 from jaxtyping import Array, Key
 
 from dpmic_jax.causal.allowance import Allowance
+from dpmic_jax.causal.answers import Answers, computed, kept_in
 from dpmic_jax.causal.queries import Coded, DependenceTest
+from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.causal.result import CausalResult, CausalStatement
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
+from dpmic_jax.dp.callables import callable_name
 from dpmic_jax.dp.enclosures import integer
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, event_key, is_secret, noise_key
-from dpmic_jax.dp.ledger import LedgerFile
+from dpmic_jax.dp.keys import AnyKey, event_key, is_secret
 from dpmic_jax.dp.written import chance, positive, written
+from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
+from dpmic_jax.runs.data_set import check_data_set
+from dpmic_jax.runs.folder import Folder
 
 Make = Callable[[Coded], DependenceTest]
 
@@ -69,7 +73,9 @@ class Search(ABC):
         """Refuse settings whose noise cannot be drawn for the first level."""
 
     @abstractmethod
-    def search(self, data: Coded, make: Make, key: Key[Array, ""]) -> Skeleton:
+    def _skeleton(
+        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+    ) -> Skeleton:
         """The private skeleton; `key` is the event's, for this and nothing else."""
 
     def public(self) -> dict[str, str]:
@@ -86,44 +92,75 @@ class Search(ABC):
 
 
 def discover(
-    data: Coded,
+    data: Coded | TableCodes,
     make: Make,
     search: Search,
     *,
-    names: Sequence[str],
+    names: Sequence[str] | None = None,
     key: AnyKey,
-    ledger: LedgerFile | str | os.PathLike[str] | None = None,
+    ledger: AnyLedger = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> CausalResult:
     """The graph of direct dependences, (epsilon, delta)-DP for everyone in the data.
 
     The settings are checked, the ledger is charged once, durably, and only then is anything
-    computed from values. When rounds run out the edges that are left are kept.
+    computed from values (`runs.charged`). When rounds run out the edges that are left are kept. The
+    same call with the same `out` goes on with a search that was interrupted, to the same graph.
 
     Args:
-      data: columns as codes, with public numbers of categories.
+      data: `table_codes(table, bounds=..., bins=...)`, which reads a table once it is paid for; or
+        columns as codes, with public numbers of categories.
       make: data -> a test of them, such as a conditional Kendall's tau.
       search: `EMPC`, `SVTPC` or `PrivPC`.
-      names: of the columns.
+      names: of the columns, if data are codes.
       key: `secret_key()`; or `seeded_key(seed)` for research, which the result then says.
-      ledger: a ledger's file to charge. Without one, keep the books yourself.
+      ledger: a ledger's file to charge. Without one, keep account yourself.
+      out: the run's folder, which lets it go on after an interruption.
     """
-    secret = is_secret(key)
-    book = ledger if isinstance(ledger, LedgerFile | None) else LedgerFile.open(ledger)
-    nothing = Skeleton(data.columns, complete(data.columns), {}, False)
-    CausalResult(names=tuple(names), found=nothing, privacy=None)  # refuses wrong names
-    event = _event(data, make, search, key)
-    search.check(data, make)
-    receipt = book.charge(event) if book else None
-    found = search.search(data, make, event_key(key, event))
-    pure = isinstance(event.guarantee, PureDP)
-    statement = CausalStatement(
-        event=event,
-        epsilon=float(search.epsilon),
-        delta=0.0 if pure else float(search.delta),
-        secret=secret,
-        ledger=f"{receipt.ledger}#{receipt.serial}" if receipt else "none",
-    )
-    return CausalResult(names=tuple(names), found=found, privacy=statement)
+    secret, book = is_secret(key), opened(ledger)
+    folder = None if out is None else Folder(Path(out).absolute())
+    lazy = isinstance(data, TableCodes)
+    schema = data.schema if lazy else None
+    if book is not None:
+        check_data_set(book, schema)
+    if lazy == (names is not None):
+        raise ValueError("expected names= with columns as codes; a table has its own")
+    named = tuple(data.names if lazy else names or ())
+    empty = empty_codes(data.n, data.categories)
+    nothing = Skeleton(empty.columns, complete(empty.columns), {}, False)
+    CausalResult(names=named, found=nothing, privacy=None)  # refuses wrong names
+    event = _event(empty, make, search)
+    search.check(empty, make)
+    held = cache(lambda: data.read() if isinstance(data, TableCodes) else data)
+    with charged_run(
+        lambda run: replace(event, label=f"run {run}" if run else ""),
+        key=key,
+        ledger=book,
+        schema=schema,
+        folder=folder,
+        public={"columns": list(named)},
+        # With their places: subsamples are taken by these.
+        records=lambda: [(np.arange(data.n), *held().codes)],
+    ) as run:
+        if run.result is not None:
+            return CausalResult.from_json(run.result)
+        found = search._skeleton(held(), make, event_key(run.key, run.event), kept_in(run))
+        pure = isinstance(event.guarantee, PureDP)
+        statement = CausalStatement(
+            event=run.event,
+            epsilon=float(search.epsilon),
+            delta=0.0 if pure else float(search.delta),
+            secret=secret,
+            ledger=run.entry or "none",
+        )
+        result = CausalResult(names=named, found=found, privacy=statement)
+        run.finish(result.to_json())
+        return result
+
+
+def empty_codes(n: int, categories: Sequence[int]) -> Coded:
+    """Data of the same shape without a record's values: what is settled before the charge."""
+    return Coded(np.zeros((len(categories), n), np.uint8), tuple(categories))
 
 
 def fraction(value: float | Fraction) -> Fraction:
@@ -131,28 +168,22 @@ def fraction(value: float | Fraction) -> Fraction:
     return value if isinstance(value, Fraction) else written(float(value))
 
 
-def _event(data: Coded, make: Make, search: Search, key: AnyKey) -> Event:
-    """What is charged. Its label tells runs of one secret key apart, so noise never repeats."""
-    test, first = make(data), queries_of_level(complete(data.columns), data.columns, 0)
+def _event(empty: Coded, make: Make, search: Search) -> Event:
+    """What is charged, but for its label."""
+    test, first = make(empty), queries_of_level(complete(empty.columns), empty.columns, 0)
     if not first:
-        raise ValueError(f"expected at least 2 columns, got {data.columns}")
+        raise ValueError(f"expected at least 2 columns, got {empty.columns}")
     settings = search.public() | {
-        "test": type(test).__name__,
-        "columns": str(data.columns),
-        "categories": " ".join(map(str, data.categories)),
+        "test": callable_name(make),
+        "columns": str(empty.columns),
+        "categories": " ".join(map(str, empty.categories)),
         "sensitivity": "of order 0; every order has its own",
     }
-    event = Event(
+    return Event(
         mechanism=search.mechanism,
-        guarantee=search.allowance(data.columns).guarantee,
+        guarantee=search.allowance(empty.columns).guarantee,
         relation=ReplaceOne(search.records_per_person),
-        n=data.n,
+        n=empty.n,
         sensitivity=test.sensitivity(first) * search.records_per_person,
         settings=tuple(settings.items()),
-    )
-    if is_secret(key):
-        return replace(event, label=f"run {secrets.token_hex(16)}")
-    words = np.asarray(jax.random.key_data(noise_key(key))).tobytes()
-    return replace(
-        event, label=f"run seeded-{hashlib.sha256(words + event.digest).hexdigest()[:25]}"
     )

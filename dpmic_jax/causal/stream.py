@@ -1,8 +1,12 @@
 """The search by rounds: one pass over each level's queries, one finding a round."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
+from tqdm import tqdm
+
+from dpmic_jax.causal.answers import Answers
 from dpmic_jax.causal.points import LevelRefused
 from dpmic_jax.causal.queries import Query
 from dpmic_jax.causal.skeleton import Edge, Given, Skeleton, complete, queries_of_level
@@ -24,6 +28,7 @@ def by_rounds(
     max_order: int,
     rounds: int,
     opened: Callable[[int, Sequence[Query]], Round],
+    answers: Answers,
 ) -> Skeleton:
     """The skeleton from at most `rounds` findings.
 
@@ -35,7 +40,25 @@ def by_rounds(
       max_order: the last level.
       rounds: when they are used up, the edges that are left are kept.
       opened: order, queries of the level -> its rounds; or raises `LevelRefused`.
+      answers: asks each round, or knows what it told before.
     """
+    with tqdm(total=rounds, unit=" rounds", disable=None) as bar:
+
+        def asked(look: Round, number: int, start: int) -> Finding | None:
+            found = answers(number, partial(look, number, start))
+            bar.update()
+            return None if found is None else Finding(*found)
+
+        return _searched(columns, max_order, rounds, opened, asked)
+
+
+def _searched(
+    columns: int,
+    max_order: int,
+    rounds: int,
+    opened: Callable[[int, Sequence[Query]], Round],
+    asked: Callable[[Round, int, int], Finding | None],
+) -> Skeleton:
     edges, separating, used = complete(columns), {}, 0
     for order in range(max_order + 1):
         queries = queries_of_level(edges, columns, order)
@@ -49,7 +72,7 @@ def by_rounds(
             return Skeleton(columns, edges, separating, False)
         start, gone = 0, dict[Edge, tuple[Given, ...]]()
         while start < len(queries) and used < rounds:
-            found = look(used, start)
+            found = asked(look, used, start)
             used += 1
             if found is None:
                 start = len(queries)

@@ -17,9 +17,12 @@ from jaxtyping import Array, Float64, Int64, Key
 
 from dpmic_jax.causal.median import SmoothMedian
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
+from dpmic_jax.dp.callables import callable_name
 from dpmic_jax.dp.enclosures import integer
 from dpmic_jax.dp.events import Event, ReplaceOne
 from dpmic_jax.dp.keys import AnyKey, event_key, fold, is_secret
+from dpmic_jax.dp.ledger import Receipt
+from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
 
 _PARTS, _NOISE = 0, 1  # what a key is for
 
@@ -30,6 +33,7 @@ class Subsampled(NamedTuple):
     values: Float64[np.ndarray, " queries"]
     event: Event
     secret: bool  # whether the key was
+    receipt: Receipt | None = None  # of the charge, if `ledger=` was given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ class SubsampledTest:
     def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
         """What so many queries cost, before any data is seen."""
         settings = {
-            "test": getattr(self.test, "__name__", type(self.test).__name__),
+            "test": callable_name(self.test),
             "parts": str(self.parts),
             "top": str(self.median.top),
             "low": repr(float(self.low)),
@@ -75,29 +79,41 @@ class SubsampledTest:
         )
 
     def release(
-        self, data: Coded, queries: Sequence[Query], *, key: AnyKey, label: str = ""
+        self,
+        data: Coded,
+        queries: Sequence[Query],
+        *,
+        key: AnyKey,
+        label: str = "",
+        event: Event | None = None,
+        ledger: AnyLedger = None,
     ) -> Subsampled:
-        """Noisy scores. Charge `event(n, count=len(queries))` to a ledger first.
+        """Noisy scores.
 
         Args:
           data: the columns.
           queries: each of them once; the noise of a query depends on it, the key and the event.
           key: for the parts and the noise.
-          label: what tells this release from others with the same key.
+          label: what tells this release from others with the same key. Under a secret key a random
+            number is added to it.
+          event: what was charged by hand, `event(n, count=len(queries))`.
+          ledger: a ledger's file to charge, before anything is computed.
         """
         if data.n < self.parts:
             raise ValueError(f"expected at least {self.parts} records, one a part, got {data.n}")
         if len(set(queries)) < len(queries):
             raise ValueError("expected every query once; two are the same")
-        own = event_key(key, self.event(data.n, label=label))
-        steps = self.steps(data, queries, _split(_folded(own, [_PARTS]), data.n, self.parts))
-        noisy = [
-            self.median.release(values, key=_folded(own, [_NOISE, x, y, len(given), *given]))
-            for values, (x, y, given) in zip(steps.T, queries, strict=True)
-        ]
-        width = (self.high - self.low) / self.median.top
-        event = self.event(data.n, count=len(queries), label=label)
-        return Subsampled(self.low + width * np.array(noisy, float), event, is_secret(key))
+        payment = Payment(key, label, event, ledger)
+        with charged_release(self.event, data.n, len(queries), payment) as run:
+            own = event_key(run.key, self.event(data.n, label=run.event.label))
+            steps = self.steps(data, queries, _split(_folded(own, [_PARTS]), data.n, self.parts))
+            noisy = [
+                self.median.release(values, key=_folded(own, [_NOISE, x, y, len(given), *given]))
+                for values, (x, y, given) in zip(steps.T, queries, strict=True)
+            ]
+            width = (self.high - self.low) / self.median.top
+            values = self.low + width * np.array(noisy, float)
+            return Subsampled(values, run.event, is_secret(key), run.receipt)
 
     def steps(
         self, data: Coded, queries: Sequence[Query], parts: Sequence[Int64[np.ndarray, " some"]]

@@ -7,11 +7,13 @@ e-DP; rounds compose (docs/causal.md, Theorem 1).
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Int64, Key
 
+from dpmic_jax.causal.answers import Answers, computed
 from dpmic_jax.causal.points import (
     TOP,
     level_lattice,
@@ -70,13 +72,16 @@ class SVTPC(Search):
         lattice = level_lattice(make(data).sensitivity(first))
         self.law(lattice, self.each(data.columns, self.rounds))
 
-    def search(self, data: Coded, make: Make, key: Key[Array, ""]) -> Skeleton:
+    def _skeleton(
+        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+    ) -> Skeleton:
         test = make(data)
         return by_rounds(
             data.columns,
             max_order=self.max_order,
             rounds=self.rounds,
             opened=lambda order, queries: self._opened(test, key, order, queries),
+            answers=answers,
         )
 
     def _opened(
@@ -84,10 +89,15 @@ class SVTPC(Search):
     ) -> Round:
         lattice = priced(lambda: level_lattice(test.sensitivity(queries)))
         law = priced(lambda: self.law(lattice, self.each(test.columns, self.rounds)))
-        turned, size = TOP - level_points(test, queries, lattice), power_of_two(len(queries))
+        size = power_of_two(len(queries))
+
+        @cache
+        def turned() -> Int64[np.ndarray, " queries"]:
+            """Scored when they are first looked at: answers that are kept need none of them."""
+            return TOP - level_points(test, queries, lattice)
 
         def look(number: int, start: int) -> Finding | None:
-            scores = jnp.asarray(padded(turned[start:], size, 0).astype(np.int32))
+            scores = jnp.asarray(padded(turned()[start:], size, 0).astype(np.int32))
             found = law.select(scores, key=pair_key(key, order, number))
             if len(found) == 0 or start + found[0] >= len(queries):
                 return None

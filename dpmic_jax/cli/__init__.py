@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.bounds import bounds
-from dpmic_jax.cli.causal import causal
+from dpmic_jax.cli.causal import causal, causal_plan
 from dpmic_jax.cli.data import data
 from dpmic_jax.cli.demo import demo
 from dpmic_jax.cli.inference import test, units
@@ -41,6 +41,7 @@ for command in (
     test,
     units,
     causal,
+    causal_plan,
     bounds,
     data,
     ledger,

@@ -1,5 +1,6 @@
 """`dpmic bounds`: bounds files, to be filled in by hand or bought privately."""
 
+import os
 from pathlib import Path
 
 import click
@@ -73,7 +74,7 @@ def learn(
 
 
 def _check_free(out: Path | None) -> None:
-    if out is not None and out.exists():
+    if out is not None and os.path.lexists(out):
         raise FileExistsError(f"{out} is there already; choose another --out")
     if out is not None and not out.parent.is_dir():
         raise FileNotFoundError(
@@ -86,4 +87,5 @@ def _put(text: str, out: Path | None) -> None:
         click.echo(text, nl=False)
         return
     _check_free(out)
-    out.write_text(text, encoding="utf-8")
+    with open(out, "x", encoding="utf-8") as file:  # nor through a link that leads nowhere yet
+        file.write(text)

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import click
@@ -48,7 +48,8 @@ def _end(what: str, before: int) -> NoReturn:
     stage.done()  # an interrupt that comes now has nothing to add
     code = found.code(before)
     # A refusal ends in its remedy.
-    click.echo(what if code == FAILED else f"{what}; {found.truth}.", err=True)
+    with suppress(OSError):  # of a full disk; the code is told all the same
+        click.echo(what if code == FAILED else f"{what}; {found.truth}.", err=True)
     sys.exit(code)
 
 

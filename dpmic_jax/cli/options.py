@@ -1,5 +1,6 @@
 """Options that several commands share, and what they stand for."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -64,3 +65,19 @@ def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
             f"`dpmic bounds template {table}` writes one to fill in"
         )
     return table, bounds
+
+
+def check_picture(option: str, path: Path, out: Path | None) -> None:
+    """Refuse a picture that cannot be drawn before anything is charged."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise ImportError(f"{option} needs matplotlib: pip install 'dpmic_jax[plot]'") from None
+    mpl.use("Agg")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(f"expected {option} to end in {', '.join(sorted(known))}, got {path}")
+    if path.is_dir() or not (path.parent.is_dir() or path.parent == out):
+        raise ValueError(f"expected {option} to be a file in a folder that is there, got {path}")

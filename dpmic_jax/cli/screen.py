@@ -9,7 +9,16 @@ import click
 
 from dpmic_jax.cli.exits import answered, tell_seconds
 from dpmic_jax.cli.ledger import RECORDS
-from dpmic_jax.cli.options import CELLS, FINENESS, JSON, SEED, the_ask, the_key, the_table
+from dpmic_jax.cli.options import (
+    CELLS,
+    FINENESS,
+    JSON,
+    SEED,
+    check_picture,
+    the_ask,
+    the_key,
+    the_table,
+)
 
 
 def _shared(command: Any) -> Any:
@@ -87,7 +96,7 @@ def screen(
         data, public = the_table(table, bounds)
         settings = _settings(**asked)
         if heatmap is not None:
-            _check_picture(heatmap, out)
+            check_picture("--heatmap", heatmap, out)
         with _client(dask) as client:
             result = run(
                 data,
@@ -183,19 +192,3 @@ def _draw(result: Any, path: Path) -> None:
 
     result.plot.heatmap()
     plt.savefig(path, dpi=150, bbox_inches="tight")
-
-
-def _check_picture(path: Path, out: Path | None) -> None:
-    """Refuse a picture that cannot be drawn before anything is charged."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise ImportError("--heatmap needs matplotlib: pip install 'dpmic_jax[plot]'") from None
-    mpl.use("Agg")
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    known = FigureCanvasBase.get_supported_filetypes()
-    if path.suffix[1:].lower() not in known:
-        raise ValueError(f"expected --heatmap to end in {', '.join(sorted(known))}, got {path}")
-    if path.is_dir() or not (path.parent.is_dir() or path.parent == out):
-        raise ValueError(f"expected --heatmap to be a file in a folder that is there, got {path}")

@@ -108,14 +108,16 @@ class LedgerFile:
             state.admit(event)
             return append(connection, state, event)
 
-    def charge_once(self, event: Event) -> Receipt:
+    def charge_once(self, event: Event, *, after: int = 0) -> Receipt:
         """Enter `event` unless it is there, for work that goes on after a crash.
 
         Only for events that no other work can have, such as by a random number in their label:
-        what is entered before is taken for this very work, paid for and begun.
+        what is entered before is taken for this very work, paid for and begun. Work whose events
+        may repeat, such as that of a seeded key, notes `entries` when it begins and passes it as
+        `after`: what was entered before that is not its own.
         """
         with self._writing() as (connection, state):
-            receipt = found(connection, state, event)
+            receipt = found(connection, state, event, after)
             if receipt is not None:
                 return receipt
             state.admit(event)
@@ -176,6 +178,11 @@ class LedgerFile:
     def identity(self) -> str:
         """A random name, made with the ledger, that tells it from all others."""
         return self._read().header.identity
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are: charges, reservations and what gives them back."""
+        return self._read().entries
 
     @property
     def ledger(self) -> Ledger:

@@ -88,7 +88,9 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     Until then nobody else writes.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"there is no ledger at {path}; make one with LedgerFile.create")
+        raise FileNotFoundError(
+            f"there is no ledger at {path}; make one with LedgerFile.create or `dpmic ledger init`"
+        )
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=PATIENCE
     )
@@ -175,10 +177,10 @@ def append(connection: sqlite3.Connection, state: State, entry: Entry) -> Receip
     return after.receipt
 
 
-def found(connection: sqlite3.Connection, state: State, event: Event) -> Receipt | None:
-    """The receipt of the first charge of `event`, if there is one, after checking its link."""
-    query = "SELECT * FROM charges WHERE digest = ? ORDER BY serial LIMIT 1"
-    row = connection.execute(query, (_digest(event),)).fetchone()
+def found(connection: sqlite3.Connection, state: State, event: Event, after: int) -> Receipt | None:
+    """The receipt of the first charge of `event` after an entry, with its link checked."""
+    query = "SELECT * FROM charges WHERE digest = ? AND serial > ? ORDER BY serial LIMIT 1"
+    row = connection.execute(query, (_digest(event), after)).fetchone()
     if row is None:
         return None
     serial = row[0]

@@ -59,7 +59,7 @@ class PairTest(Protocol):
 
 @dataclass(frozen=True)
 class EachPair:
-    """A test of your own, called for one pair after the other with a key for each.
+    """A test of your own, called for one pair after the other with a key for each. Not private.
 
     Attributes:
       test: (x, y, *, key) -> p. That p is valid is up to it.

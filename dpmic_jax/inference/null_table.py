@@ -26,6 +26,8 @@ from dpmic_jax.mic.sweep import Device
 class NullTable:
     """MICe of columns without ties, against its null law, which is drawn once for all pairs.
 
+    Its p-values are not private.
+
     Tied values are refused, but with `MICe(ties=random(key))`, which breaks them.
 
     Attributes:

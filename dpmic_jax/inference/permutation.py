@@ -45,6 +45,8 @@ from dpmic_jax.table import BoundsOf, Pairs, bounds_of, positions, table
 class Permutation:
     """MICe or MICr of any columns, against shuffled ones (`permutation` says why that is valid).
 
+    Its p-values are not private.
+
     Attributes:
       statistic: `MICe(...)` or `MICr(B=...)`.
       measure: what to read off each characteristic matrix; large if dependent.
@@ -104,7 +106,7 @@ def permutation_p_values(
     key: AnyKey,
     devices: Sequence[Device] = (),
 ) -> PValues:
-    """P-values of independence of some pairs of columns of a table, by permutation.
+    """P-values of independence of some pairs of columns of a table, by permutation. Not private.
 
     Args:
       X: records by columns: an array, or a pandas, polars or pyarrow data frame.
@@ -118,8 +120,8 @@ def permutation_p_values(
     """
     test = Permutation(statistic=statistic, measure=measure, draws=draws, devices=tuple(devices))
     data = table(X, "X")
-    limits = bounds_of(data, bounds, "bounds") if isinstance(statistic, MICr) else ()
-    return test.p_values(data.columns, positions(data, pairs), limits, key=key)
+    limits = bounds_of(data.names, bounds, "bounds") if isinstance(statistic, MICr) else ()
+    return test.p_values(data.columns, positions(data.names, pairs), limits, key=key)
 
 
 def count_as_large(

@@ -7,11 +7,12 @@ points, and the law on it (`dp.lattice`) is epsilon-DP, or rho-zCDP, for integer
 most S. All is integer arithmetic from the counts to the released point, so what is released is
 what the proof speaks of, to the last bit.
 
-A mechanism draws noise and keeps no books: charge `mechanism.event(n)` to a ledger first.
+A release charges `ledger=` before it computes. Without one, charge `mechanism.event(n)` by hand and
+pass it as `event=`.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,27 +20,29 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Int, PRNGKeyArray
+from jaxtyping import Int
 
 from dpmic_jax import sensitivity, tuned
 from dpmic_jax.dp.events import ZCDP, Event, Guarantee, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.written import at_least, positive, written
-from dpmic_jax.mechanisms.release import Key, Release, add_noise, described, on_lattice
+from dpmic_jax.mechanisms.base import ONE_PAIR, OnBounds, PairMechanism, Positions
+from dpmic_jax.mechanisms.inputs import Held, held_pair, held_table
+from dpmic_jax.mechanisms.release import Key, Release, add_noise, described, on_lattice, release_of
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.binning import Bounds, random
 from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
 from dpmic_jax.mic.sweep import Device
-from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, one_pair, positions, table
+from dpmic_jax.runs.charged import AnyLedger, ChargedRun, Payment, charged_release
+from dpmic_jax.table import Pairs, Table, positions
 
 # Folded into the event's key where a pair has its first column: ties are no pair's noise.
 _TIES = 2**32 - 1
 
 
-class Additive(ABC):
+class Additive(PairMechanism[Release]):
     """What the mechanisms below share: a statistic, its sensitivity, and noise on a lattice."""
 
     relation: ReplaceOne
@@ -62,15 +65,7 @@ class Additive(ABC):
         return min(Fraction(1), sensitivity.group(one, self.relation.records))
 
     def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
-        """What the release of `count` pairs costs, before any data is seen.
-
-        Args:
-          n: number of records; public.
-          count: how many pairs are released; each of them costs the guarantee.
-          label: what tells this release from others that share its key and settings. Noise
-            depends on the key, the event of one pair, and the pair: with the same three it is
-            the same, and two releases of different data would give their difference away.
-        """
+        """What the release of `count` pairs costs, before any data is seen."""
         return Event(
             mechanism=type(self).__name__,
             guarantee=self.guarantee(n),
@@ -82,78 +77,33 @@ class Additive(ABC):
             label=label,
         )
 
-    def _key(self, n: int, key: Key, label: str) -> PRNGKeyArray:
-        """By the event of one pair: its noise is the same in a batch of any size."""
-        return event_key(key, self.event(n, label=label))
-
-    def _release(
-        self,
-        cut: Cut,
-        pairs: Int[np.ndarray, "pairs 2"],
-        key: Key,
-        label: str,
-        devices: Sequence[Device],
+    def _noised(
+        self, cut: Cut, pairs: Positions, run: ChargedRun, devices: Sequence[Device]
     ) -> Release:
         """Score the pairs on the integer path, and add the noise of each."""
-        law, event = self.law(cut.n), self.event(cut.n, count=len(pairs), label=label)
+        law = self.law(cut.n)
         points = lattice_points(law.lattice, cut, pairs, devices)
-        noisy = add_noise(law, points, pairs, self._key(cut.n, key, label))
-        value = noisy / law.lattice.top
-        return Release(value, event, is_secret(key), law.scale, law.lattice)
+        noisy = add_noise(law, points, pairs, self._noise_key(cut.n, run))
+        return release_of(noisy, law, run)
 
 
-class _RangeMechanism(Additive):
+class _RangeMechanism(Additive, OnBounds[Release]):
     """Releases of MICr, which take bounds."""
 
     @abstractmethod
     def settings(self, n: int) -> MICr:
         """The statistic for n records."""
 
-    def release(
-        self, x: Any, y: Any, *, bounds: Sequence[Bounds], key: Key, label: str = ""
-    ) -> Release:
-        """Release one pair.
-
-        Args:
-          x, y: two columns of numbers, record by record.
-          bounds: public ((x_low, x_high), (y_low, y_high)); values outside are clipped.
-          key: `secret_key()`, or a seeded JAX key for research.
-          label: as for `event`.
-        """
-        pair = one_pair(x, y)
-        found = self._release_table(pair, np.array([[0, 1]]), bounds, key, label, ())
-        return replace(found, value=np.asarray(found.value).item())
-
-    def release_batch(
-        self,
-        X: Any,
-        *,
-        pairs: Pairs,
-        bounds: BoundsOf,
-        key: Key,
-        label: str = "",
-        devices: Sequence[Device] = (),
-    ) -> Release:
-        """Release many pairs of columns of a table, each at the full cost of one.
-
-        The noise of a pair depends on the key, the event and the places of its two columns.
-        """
-        data = table(X, "X")
-        return self._release_table(data, positions(data, pairs), bounds, key, label, devices)
-
-    def _release_table(
+    def release_paid(
         self,
         data: Table,
-        pairs: Int[np.ndarray, "pairs 2"],
-        bounds: BoundsOf,
-        key: Key,
-        label: str,
+        limits: Sequence[Bounds],
+        pairs: Positions,
+        run: ChargedRun,
         devices: Sequence[Device],
     ) -> Release:
-        is_secret(key)  # refuses what is no key, before any work
-        limits = bounds_of(data, bounds, "bounds")
         cut = self.settings(len(data.columns[0])).cut(data.columns, limits)
-        return self._release(cut, pairs, key, label, devices)
+        return self._noised(cut, pairs, run, devices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,30 +199,46 @@ class MICeLap(Additive):
     def guarantee(self, n: int) -> PureDP:
         return PureDP(self.epsilon)
 
-    def release(self, x: Any, y: Any, *, key: Key, label: str = "") -> Release:
-        """Release one pair. No bounds: MICe sees ranks only."""
-        found = self._release_table(one_pair(x, y), np.array([[0, 1]]), key, label, ())
-        return replace(found, value=np.asarray(found.value).item())
+    def release(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        key: Key,
+        label: str = "",
+        event: Event | None = None,
+        ledger: AnyLedger = None,
+    ) -> Release:
+        """Release one pair. No bounds: MICe sees ranks only, and what is missing ranks lowest.
+
+        The arguments are those of `MICrLap.release`.
+        """
+        payment = Payment(key, label, event, ledger)
+        return self._alone(self._paid(held_pair(x, y), ONE_PAIR, payment, ()))
 
     def release_batch(
-        self, X: Any, *, pairs: Pairs, key: Key, label: str = "", devices: Sequence[Device] = ()
+        self,
+        X: Any,
+        *,
+        pairs: Pairs,
+        key: Key,
+        label: str = "",
+        event: Event | None = None,
+        ledger: AnyLedger = None,
+        devices: Sequence[Device] = (),
     ) -> Release:
         """Release many pairs of columns of a table, each at the full cost of one."""
-        data = table(X, "X")
-        return self._release_table(data, positions(data, pairs), key, label, devices)
+        held = held_table(X)
+        payment = Payment(key, label, event, ledger)
+        return self._paid(held, positions(held.names, pairs), payment, devices)
 
-    def _release_table(
-        self,
-        data: Table,
-        pairs: Int[np.ndarray, "pairs 2"],
-        key: Key,
-        label: str,
-        devices: Sequence[Device],
+    def _paid(
+        self, held: Held, pairs: Positions, payment: Payment, devices: Sequence[Device]
     ) -> Release:
-        noise = self._key(len(data.columns[0]), key, label)
-        ties = random(jax.random.fold_in(noise, np.uint32(_TIES)))
-        cut = replace(self.statistic, ties=ties).cut(data.columns)
-        return self._release(cut, pairs, key, label, devices)
+        with charged_release(self.event, held.n, len(pairs), payment) as run:
+            ties = random(jax.random.fold_in(self._noise_key(held.n, run), np.uint32(_TIES)))
+            cut = replace(self.statistic, ties=ties).cut(held.coded(None).columns)
+            return self._noised(cut, pairs, run, devices)
 
 
 def lattice_points(

@@ -11,7 +11,7 @@ more than they do: sensitivity r. Each end is epsilon/2-DP (`dp.selection`), the
 epsilon-DP by composition, and putting the ends in order only reads what is released.
 
 Cuts are rational numbers rounded once to a float, which is then the cut; records are compared
-with them exactly, whatever their type.
+with them as floats, too.
 """
 
 import math
@@ -30,10 +30,13 @@ from jaxtyping import Int, Int32
 from dpmic_jax.dp.enclosures import integer
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import AnyKey, event_key, is_secret
+from dpmic_jax.dp.ledger import Receipt
 from dpmic_jax.dp.selection import PermuteAndFlip
 from dpmic_jax.dp.written import positive, written
+from dpmic_jax.mechanisms.inputs import Held, held_column
 from dpmic_jax.mic.binning import Bounds, Column
-from dpmic_jax.table import Table, bounds_of, column
+from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
+from dpmic_jax.table import bounds_of
 
 _MOST_CELLS = 2**20
 _MARGIN = Context(prec=30)
@@ -49,12 +52,14 @@ class PrivateBounds:
       event: what it cost.
       secret: whether the choice came from a secret key. If not, whoever guesses the seed can
         undo it: the range is for research, not for publication.
+      receipt: of the charge, if `ledger=` was given.
     """
 
     low: float
     high: float
     event: Event
     secret: bool
+    receipt: Receipt | None = None
 
     @property
     def bounds(self) -> Bounds:
@@ -189,21 +194,42 @@ class QuantileBounds:
             label=label,
         )
 
-    def release(self, x: Any, *, key: AnyKey, label: str = "") -> PrivateBounds:
-        """Buy the range of a column of numbers; charge `event(n)` to a ledger first."""
-        secret = is_secret(key)  # refuses what is no key, before any work
-        values = column(x, "x")
-        event = self.event(len(values), label=label)
-        keys = jax.random.split(event_key(key, event))
-        scores = (jnp.asarray(score) for score in self.scores(values))
-        low, high = (
-            int(self.law().select(score, key=one)) for score, one in zip(scores, keys, strict=True)
-        )
-        return PrivateBounds(*self._range(low, high), event, secret)
+    def release(
+        self,
+        x: Any,
+        *,
+        key: AnyKey,
+        label: str = "",
+        event: Event | None = None,
+        ledger: AnyLedger = None,
+    ) -> PrivateBounds:
+        """Buy the range of a column of numbers.
+
+        What is no number, or missing, counts as the midpoint of `within`. The other arguments are
+        those of `MICrLap.release`.
+        """
+        held = held_column(x)
+        with charged_release(self._cost, held.n, 1, Payment(key, label, event, ledger)) as run:
+            scores = map(jnp.asarray, self.scores(self._values(held)))
+            keys = jax.random.split(event_key(run.key, run.event))
+            low, high = (
+                int(self.law().select(score, key=one))
+                for score, one in zip(scores, keys, strict=True)
+            )
+            ends = self._range(low, high)
+            return PrivateBounds(*ends, run.event, is_secret(run.key), run.receipt)
+
+    def _cost(self, n: int, *, count: int, label: str) -> Event:
+        return self.event(n, label=label)
+
+    def _values(self, held: Held) -> Column:
+        (values,) = held.coded([self.within]).columns
+        return values
 
     def pmf(self, x: Any) -> dict[Bounds, Fraction]:
         """The exact probability of every range that `release` may give; for a few dozen cells."""
-        lows, highs = (self.law().pmf(score.tolist()) for score in self.scores(column(x, "x")))
+        scores = self.scores(self._values(held_column(x)))
+        lows, highs = (self.law().pmf(score.tolist()) for score in scores)
         law: dict[Bounds, Fraction] = {}
         for low, p in enumerate(lows):
             for high, q in enumerate(highs):
@@ -225,26 +251,27 @@ class QuantileBounds:
 
 
 def private_bounds(
-    x: Any, *, epsilon: float, within: Bounds, key: AnyKey, label: str = ""
+    x: Any,
+    *,
+    epsilon: float,
+    within: Bounds,
+    key: AnyKey,
+    label: str = "",
+    event: Event | None = None,
+    ledger: AnyLedger = None,
 ) -> PrivateBounds:
     """Buy a range for a column: two private quantiles inside a wide public interval.
 
-    `QuantileBounds(epsilon=epsilon, within=within).release(x, key=key, label=label)`: see there
-    for what it costs, and to choose quantiles and cells.
+    `QuantileBounds(epsilon=epsilon, within=within).release(x, ...)`: see there for what it costs,
+    and to choose quantiles and cells.
     """
-    return QuantileBounds(epsilon=epsilon, within=within).release(x, key=key, label=label)
+    law = QuantileBounds(epsilon=epsilon, within=within)
+    return law.release(x, key=key, label=label, event=event, ledger=ledger)
 
 
 def counts_below(values: Column, edges: Sequence[float]) -> Int[np.ndarray, " edges"]:
     """#{x < edge} for every edge, with 0 at the first and n at the last one."""
-    if values.dtype.kind == "f":
-        inner, values = np.array(edges[1:-1]), values.astype(np.float64)
-    else:
-        # An integer is at or above a cut iff it is at or above the cut rounded up.
-        limits = np.iinfo(values.dtype)
-        up = (math.ceil(edge) for edge in edges[1:-1])
-        inner = np.array([max(cut, limits.min) for cut in up if cut <= limits.max], values.dtype)
-    cell = np.searchsorted(inner, values, side="right")
+    cell = np.searchsorted(np.array(edges[1:-1]), values.astype(np.float64), side="right")
     return np.concatenate(([0], np.cumsum(np.bincount(cell, minlength=len(edges) - 1))))
 
 
@@ -283,7 +310,7 @@ def _distinct(edges: list[float]) -> tuple[float, ...]:
 
 
 def _interval(within: Bounds) -> Bounds:
-    ((low, high),) = bounds_of(Table(("x",), ()), [within], "within")
+    ((low, high),) = bounds_of(("x",), [within], "within")
     low, high = float(low) + 0.0, float(high) + 0.0
     if low == high:
         raise ValueError(f"expected the ends of within to be two floats, got {within!r}")

@@ -19,15 +19,18 @@ from jaxtyping import Float, Int
 
 from dpmic_jax import histogram
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import event_key, is_secret
+from dpmic_jax.dp.keys import is_secret
+from dpmic_jax.dp.ledger import Receipt
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import positive, written
 from dpmic_jax.histogram import Design
-from dpmic_jax.mechanisms.on_bounds import OnBounds
-from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise
+from dpmic_jax.mechanisms.base import OnBounds, Positions
+from dpmic_jax.mechanisms.release import PrivateValue, add_noise
 from dpmic_jax.mic.binning import Bounds, by_range
 from dpmic_jax.mic.characteristic import Characteristic
-from dpmic_jax.table import BoundsOf, Table, bounds_of
+from dpmic_jax.mic.sweep import Device
+from dpmic_jax.runs.charged import ChargedRun
+from dpmic_jax.table import Table
 
 # Counts are clipped to this many scales of the noise beyond 0 and n: hardly ever.
 _ROOM = 30
@@ -101,24 +104,36 @@ class MICrHistogram(OnBounds[HistogramRelease]):
         whole = {"counts": found.counts[0], "mass": found.mass[0], "matrix": matrix}
         return replace(super()._alone(found), **whole)
 
-    def _release(
+    def release_paid(
         self,
         data: Table,
-        pairs: Int[np.ndarray, "pairs 2"],
-        bounds: BoundsOf,
-        key: Key,
-        label: str,
+        limits: Sequence[Bounds],
+        pairs: Positions,
+        run: ChargedRun,
+        devices: Sequence[Device],
     ) -> HistogramRelease:
-        secret = is_secret(key)
-        limits, n = bounds_of(data, bounds, "bounds"), len(data.columns[0])
-        event, design = self.event(n, count=len(pairs), label=label), self.settings(n)
-        exact = cell_counts(data, limits, pairs, design.side)
-        # By the event of one pair: its noise is the same in a batch of any size.
-        noise = event_key(key, self.event(n, label=label))
-        counts = add_noise(self.law(n), exact + self.room(n), pairs, noise) - self.room(n)
-        variance = histogram.laplace_variance(float(self._a_record))
+        n = len(data.columns[0])
+        exact = cell_counts(data, limits, pairs, self.settings(n).side)
+        noise, room = self._noise_key(n, run), self.room(n)
+        counts = add_noise(self.law(n), exact + room, pairs, noise) - room
+        return self.estimated(counts, run.event, is_secret(run.key), run.receipt)
+
+    def estimated(
+        self,
+        counts: Int[np.ndarray, "pairs side side"],
+        event: Event,
+        secret: bool,
+        receipt: Receipt | None = None,
+    ) -> HistogramRelease:
+        """What noisy counts tell: post-processing, so it is free and gives the same each time.
+
+        Args:
+          counts: that were released, with the settings of this mechanism.
+          event, secret, receipt: of their release.
+        """
+        design, variance = self.settings(event.n), histogram.laplace_variance(float(self._a_record))
         found = [
-            histogram.estimate(part, n=n, variance=variance, design=design)
+            histogram.estimate(part, n=event.n, variance=variance, design=design)
             for part in np.split(counts, range(_TOGETHER, len(counts), _TOGETHER))
         ]
         matrix = Characteristic(
@@ -131,6 +146,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
             counts,
             np.concatenate([part.mass for part in found]),
             matrix,
+            receipt=receipt,
         )
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from dpmic_jax.mic.binning import Bounds, Column
 from dpmic_jax.schema import Number
 from dpmic_jax.source import memory
+from dpmic_jax.source.coding import holding
 from dpmic_jax.source.memory import Held as Container
 from dpmic_jax.table import FEWEST_RECORDS, Table
 
@@ -48,12 +49,18 @@ class Held:
         What is no number counts as the middle of the bounds. Without bounds it is -inf, the
         lowest rank.
         """
-        fillers = [-np.inf] * len(self.names) if limits is None else map(_middle, limits)
         columns = [
-            _filled(memory.floats_in(container, _NUMBERS, name), filler)
-            for container, name, filler in zip(self.containers, self.names, fillers, strict=True)
+            memory.floats_in(container, _NUMBERS, name)
+            for container, name in zip(self.containers, self.names, strict=True)
         ]
-        return Table(self.names, tuple(columns), self.source)
+        if limits is None:
+            filled = [_filled(column, -np.inf) for column in columns]
+        else:
+            filled = [
+                _filled(holding(column, *ends), _middle(ends))
+                for column, ends in zip(columns, limits, strict=True)
+            ]
+        return Table(self.names, tuple(filled), self.source)
 
 
 def held_column(x: Any) -> Held:
@@ -109,8 +116,7 @@ def _middle(limits: Bounds) -> float:
 
 
 def _filled(values: Float[np.ndarray, " n"], filler: float) -> Column:
-    with np.errstate(over="ignore"):
-        return np.where(np.isnan(values), values.dtype.type(filler), values)
+    return np.where(np.isnan(values), values.dtype.type(filler), values)
 
 
 def _one_dimension(values: Any, argument: str) -> Container:

@@ -5,7 +5,7 @@ the noise that is needed. MICr-Geom is not private at the epsilon it states (doc
 and its event charges what it really costs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,20 +17,22 @@ from jaxtyping import Int
 
 from dpmic_jax import sensitivity, table_2
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import event_key, is_secret
+from dpmic_jax.dp.keys import is_secret
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.written import at_least, positive, written
 from dpmic_jax.mechanisms.additive import Additive, MICeLap, MICrLap
-from dpmic_jax.mechanisms.on_bounds import OnBounds
-from dpmic_jax.mechanisms.release import Key, PrivateValue, add_noise, described
+from dpmic_jax.mechanisms.base import OnBounds, Positions
+from dpmic_jax.mechanisms.release import PrivateValue, add_noise, described
 from dpmic_jax.mic import sweep, tile
-from dpmic_jax.mic.binning import codes
+from dpmic_jax.mic.binning import Bounds, codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.gains import FastGains
 from dpmic_jax.mic.grids import Bucket, Grid, buckets
 from dpmic_jax.mic.settings import Cut, MICr
+from dpmic_jax.mic.sweep import Device
 from dpmic_jax.mic.tile import Layout
-from dpmic_jax.table import BoundsOf, Table, bounds_of
+from dpmic_jax.runs.charged import ChargedRun
+from dpmic_jax.table import Table
 
 # Pairs whose noisy counts are held at a time.
 _TOGETHER = 64
@@ -102,18 +104,16 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
             label=label,
         )
 
-    def _release(
+    def release_paid(
         self,
         data: Table,
-        pairs: Int[np.ndarray, "pairs 2"],
-        bounds: BoundsOf,
-        key: Key,
-        label: str,
+        limits: Sequence[Bounds],
+        pairs: Positions,
+        run: ChargedRun,
+        devices: Sequence[Device],
     ) -> PrivateValue:
-        secret = is_secret(key)
-        limits, n = bounds_of(data, bounds, "bounds"), len(data.columns[0])
-        event = self.event(n, count=len(pairs), label=label)
-        noise = event_key(key, self.event(n, label=label))
+        n = len(data.columns[0])
+        noise = self._noise_key(n, run)
         law = TruncatedGeometric(epsilon=written(self.epsilon) / 2, n=n)
         cut = self.settings(n).cut(data.columns, limits)
         values = []
@@ -121,7 +121,8 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
             some = pairs[start : start + _TOGETHER]
             noisy = add_noise(law, master_counts(cut, some), some, noise)
             values.append(_mic(cut.grids, noisy))
-        return PrivateValue(np.concatenate(values), event, secret)
+        found = np.concatenate(values)
+        return PrivateValue(found, run.event, is_secret(run.key), receipt=run.receipt)
 
 
 def master_counts(cut: Cut, pairs: Int[np.ndarray, "pairs 2"]) -> Int[np.ndarray, "pairs cells"]:

@@ -1,6 +1,7 @@
 """What a mechanism gives back, and noise for many pairs from one key."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import jax
@@ -9,13 +10,17 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray
 
 from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import SecretKey, pair_key
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.keys import SecretKey, is_secret, pair_key
+from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
+from dpmic_jax.dp.ledger import Receipt
 from dpmic_jax.mic.characteristic import VALUE_BITS
-from dpmic_jax.mic.grids import cells
+from dpmic_jax.mic.grids import MasterRule, Sizes, all_sizes, cells, definition, ladder, reshef
 from dpmic_jax.mic.settings import Statistic
+from dpmic_jax.runs.charged import ChargedRun
 
 Key = SecretKey | PRNGKeyArray
+
+_OURS = (all_sizes, definition, reshef)
 
 
 @dataclass(frozen=True)
@@ -27,11 +32,13 @@ class PrivateValue:
       event: what it cost.
       secret: whether the noise came from a secret key. If not, whoever guesses the seed can
         take the noise off again: the release is for research, not for publication.
+      receipt: of the charge, if `ledger=` was given.
     """
 
     value: float | Float[np.ndarray, " pairs"]
     event: Event
     secret: bool
+    receipt: Receipt | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,15 @@ class Release(PrivateValue):
     lattice: Lattice
 
 
+def release_of(
+    noisy: Int[np.ndarray, " pairs"], law: LatticeLaplace | LatticeGauss, run: ChargedRun
+) -> Release:
+    """Noised points of a lattice, as what a run that is paid for releases."""
+    top = law.lattice.top
+    secret, receipt = is_secret(run.key), run.receipt
+    return Release(noisy / top, run.event, secret, law.scale, law.lattice, receipt=receipt)
+
+
 class Law(Protocol):
     """Noise on points of a lattice."""
 
@@ -59,9 +75,22 @@ class Law(Protocol):
 def described(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
     """A statistic's public settings, as an event keeps them."""
     rules = {"master": statistic.master, "sizes": statistic.sizes}
-    named = {name: getattr(rule, "__name__", repr(rule)) for name, rule in rules.items()}
+    named = {name: _told(rule, statistic, n) for name, rule in rules.items()}
     numbers = {"B": str(cells(statistic.B, n)), "c": str(statistic.c)}
     return tuple(sorted({**numbers, **named}.items()))
+
+
+def _told(rule: MasterRule | Sizes, statistic: Statistic, n: int) -> str:
+    """A rule by its name if it is one of ours, else with the plan of grids that it leads to.
+
+    Names do not tell functions apart: two lambdas share theirs, and events that are equal share
+    their noise.
+    """
+    name = getattr(rule, "__name__", repr(rule))
+    if rule in _OURS or isinstance(rule, ladder):
+        return name
+    plan = hashlib.sha256(repr(statistic.grids(n)).encode()).hexdigest()
+    return f"{name}, grids {plan[:32]}"
 
 
 _pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))

@@ -23,15 +23,16 @@ from jaxtyping import Int
 
 from dpmic_jax import sensitivity
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import event_key, is_secret
 from dpmic_jax.dp.lattice import Lattice, LatticeLaplace
 from dpmic_jax.dp.written import positive, whole, written
+from dpmic_jax.mechanisms.base import OnBounds, Positions
 from dpmic_jax.mechanisms.histogram import cell_counts
-from dpmic_jax.mechanisms.on_bounds import OnBounds
-from dpmic_jax.mechanisms.release import Key, Release, add_noise
+from dpmic_jax.mechanisms.release import Release, add_noise, release_of
 from dpmic_jax.mic.binning import Bounds
+from dpmic_jax.mic.sweep import Device
 from dpmic_jax.mic.variation import variation
-from dpmic_jax.table import BoundsOf, Table, bounds_of
+from dpmic_jax.runs.charged import ChargedRun
+from dpmic_jax.table import Table
 
 _FEWEST, _MOST = 2, 256  # parts of an axis
 _TOGETHER = 256  # pairs counted at a time
@@ -91,22 +92,19 @@ class VariationLap(OnBounds[Release]):
             label=label,
         )
 
-    def _release(
+    def release_paid(
         self,
         data: Table,
-        pairs: Int[np.ndarray, "pairs 2"],
-        bounds: BoundsOf,
-        key: Key,
-        label: str,
+        limits: Sequence[Bounds],
+        pairs: Positions,
+        run: ChargedRun,
+        devices: Sequence[Device],
     ) -> Release:
-        secret = is_secret(key)
-        limits, n = bounds_of(data, bounds, "bounds"), len(data.columns[0])
-        law, event = self.law(n), self.event(n, count=len(pairs), label=label)
+        n = len(data.columns[0])
+        law = self.law(n)
         points = lattice_points(law.lattice, data, limits, pairs, self.settings(n))
-        # By the event of one pair: its noise is the same in a batch of any size.
-        noisy = add_noise(law, points, pairs, event_key(key, self.event(n, label=label)))
-        value = noisy / law.lattice.top
-        return Release(value, event, secret, law.scale, law.lattice)
+        noisy = add_noise(law, points, pairs, self._noise_key(n, run))
+        return release_of(noisy, law, run)
 
 
 def described(parts: int) -> tuple[tuple[str, str], ...]:

@@ -4,7 +4,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpmic_jax.results.files import write
+from dpmic_jax.runs.atomic import write
 
 if TYPE_CHECKING:
     from dpmic_jax.results.screened import ScreenResult

@@ -1,1 +1,1 @@
-"""Runs that charge a ledger."""
+"""Runs that cost privacy: one protocol for all of them, their folders, and how they end."""

@@ -1,7 +1,8 @@
 """Screening a whole table: one budget, all pairs, any size, any number of devices."""
 
+from dpmic_jax.runs.data_set import create_ledger
 from dpmic_jax.screening.asks import Above, Against, AllPairs, Ask, Between, TopK
-from dpmic_jax.screening.books import create_ledger
+from dpmic_jax.screening.histograms import buy_histograms
 from dpmic_jax.screening.learning import LearntBounds, learn_bounds
 from dpmic_jax.screening.planning import bulk
 from dpmic_jax.screening.preview import Preview, preview
@@ -19,6 +20,7 @@ __all__ = [
     "Resources",
     "TopK",
     "bulk",
+    "buy_histograms",
     "create_ledger",
     "learn_bounds",
     "preview",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from dpmic_jax.runs.folder import Folder
 from dpmic_jax.screening.asks import Positions
-from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.job import Task
 from dpmic_jax.screening.work import Progress, Work, table_identity
 from dpmic_jax.source import Source

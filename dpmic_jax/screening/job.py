@@ -13,8 +13,8 @@ from tqdm import tqdm
 from dpmic_jax.dp.keys import AnyKey
 from dpmic_jax.dp.sealed import SealBrokenError
 from dpmic_jax.mic.sweep import Device
+from dpmic_jax.runs.folder import Folder
 from dpmic_jax.screening.asks import Positions
-from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.work import Progress, Resources, Work, chosen_pairs, opened
 from dpmic_jax.source import Source

@@ -1,7 +1,5 @@
 """Bounds for the columns of a table, bought privately inside wide public ones."""
 
-import os
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -11,12 +9,12 @@ import numpy as np
 
 from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.keys import AnyKey, is_secret
-from dpmic_jax.dp.ledger import LedgerFile, Receipt
+from dpmic_jax.dp.ledger import Receipt
 from dpmic_jax.dp.written import at_most, positive, written
 from dpmic_jax.mechanisms.bounds import EqualCells, OctaveCells, QuantileBounds
 from dpmic_jax.mic.binning import Column
+from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
 from dpmic_jax.schema import Number, Schema
-from dpmic_jax.screening.books import check_data_set
 from dpmic_jax.source import Source, open_source
 
 _ROWS = 2**18
@@ -38,7 +36,7 @@ def learn_bounds(
     within: Any,
     epsilon: float,
     key: AnyKey,
-    ledger: LedgerFile | str | os.PathLike[str] | None = None,
+    ledger: AnyLedger = None,
     records_per_person: int = 1,
     quantiles: tuple[float, float] = (0.005, 0.995),
     cells: EqualCells | OctaveCells = _CELLS,
@@ -59,14 +57,12 @@ def learn_bounds(
     """
     secret = is_secret(key)
     positive("epsilon", epsilon)
-    book = ledger if isinstance(ledger, LedgerFile | None) else LedgerFile.open(ledger)
+    book = opened(ledger)
     source = open_source(table, within)
     rules = zip(source.names, source.rules, strict=True)
     numbers = {name: rule for name, rule in rules if isinstance(rule, Number)}
     if not numbers:
         raise ValueError("the bounds file has no column of numbers: there is nothing to learn")
-    if book is not None:
-        check_data_set(book, source.schema)
     each = at_most(written(epsilon) / len(numbers))
     laws = {
         name: QuantileBounds(
@@ -81,7 +77,6 @@ def learn_bounds(
     n = source.validate()
     for law in laws.values():
         law.ranks(n)  # refuses too few records
-    run = secrets.token_hex(16) if secret else "seeded"
     event = Event(
         mechanism="learn bounds",
         guarantee=PureDP(each),
@@ -90,17 +85,20 @@ def learn_bounds(
         sensitivity=Fraction(records_per_person),
         count=len(numbers),
         settings=(("quantiles", repr(quantiles)),),
-        label=f"run {run}",
     )
-    receipt = book.charge(event) if book is not None else None
-    found = dict(source.schema.columns)
-    for name, values in zip(numbers, _columns(source, numbers), strict=True):
-        law = laws[name]
-        inside = np.clip(values, *law.within) if values.dtype.kind == "f" else values
-        bought = law.release(inside, key=key, label=f"run {run}, column {name}")
-        found[name] = replace(numbers[name], low=bought.low, high=bought.high)
-    schema = replace(source.schema, columns=tuple(found.items()))
-    return LearntBounds(schema, event, receipt, secret)
+    with charged_run(
+        lambda run: replace(event, label=f"run {run}"),
+        key=key,
+        ledger=book,
+        schema=source.schema,
+    ) as run:
+        found = dict(source.schema.columns)
+        for name, values in zip(numbers, _columns(source, numbers), strict=True):
+            label = f"{run.event.label}, column {name}"
+            bought = laws[name].release(values, key=key, event=laws[name].event(n, label=label))
+            found[name] = replace(numbers[name], low=bought.low, high=bought.high)
+        schema = replace(source.schema, columns=tuple(found.items()))
+        return LearntBounds(schema, run.event, run.receipt, secret)
 
 
 def _columns(source: Source, names: Iterable[str]) -> Iterator[Column]:

@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
 from dpmic_jax.source.memory import Held, objects, records
-from dpmic_jax.table import FEWEST_RECORDS
+from dpmic_jax.table import FEWEST_RECORDS, array_of
 
 _PLAIN = Real | Decimal | str | None | np.generic
 _DIMENSIONS = (
@@ -51,7 +51,7 @@ def inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
 
 def held_inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
     """The same for what is private: cells are left as they are."""
-    return _named(estimator, X, y, _held(X), objects(y) if _is_list(y) else _series(y))
+    return _named(estimator, X, y, _held(X), _cells(y) if _is_list(y) else _series(y))
 
 
 def _named(
@@ -94,7 +94,7 @@ def table_of(X: Any) -> np.ndarray | nw.DataFrame:
     frame = _frame(X)
     if frame is not None:
         return frame
-    array = _checked(np.asarray(X))
+    array = _checked(array_of(X))
     if array.dtype.kind == "O" and not all(isinstance(value, _PLAIN) for value in array.flat):
         raise TypeError(
             "X holds other objects: as of float(), an argument must be a string or number"
@@ -108,7 +108,7 @@ def _held(X: Any) -> list[Held]:
     if frame is not None:
         return [frame[:, index] for index in range(frame.shape[1])]
     if not _is_list(X):
-        return list(_checked(np.asarray(X)).T)
+        return list(_checked(array_of(X)).T)
     columns = records(X)
     if columns is None:
         raise ValueError(_DIMENSIONS.format(1))
@@ -135,6 +135,17 @@ def _is_list(values: Any) -> bool:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes)
 
 
+def _cells(y: Sequence[Any]) -> np.ndarray:
+    """The cells of a list, unless all of them are lists: then it has two dimensions.
+
+    One cell that is a list is a value, and missing. A record can decide whether all are only if
+    those of all others are lists; a target like that has nothing in it, whatever the record.
+    """
+    if len(y) and all(_is_list(cell) or (isinstance(cell, np.ndarray) and cell.ndim) for cell in y):
+        raise ValueError("y should be a 1d array, got a list of lists instead.")
+    return objects(y)
+
+
 def _series(values: Any) -> Held:
     series = nw.from_native(values, series_only=True, pass_through=True)
-    return series if isinstance(series, nw.Series) else np.asarray(values)
+    return series if isinstance(series, nw.Series) else array_of(values)

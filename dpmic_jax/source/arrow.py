@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from dpmic_jax.mic.binning import Column
 from dpmic_jax.schema import Categories, Number, Rule
+from dpmic_jax.source import cells
 from dpmic_jax.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.source.coding import MISSING, Codes, codes, floats, numbers, whole_codes, wrong_type
 
@@ -58,7 +59,8 @@ def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
     if is_text(values.type):
         return _text_floats(values, nulls)
     if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
-        return values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        # A cast rounds by the scale, which one value may give to all; cells are rounded once.
+        return cells.numbers_of(values.to_pylist())
     if pa.types.is_floating(values.type):
         return floats(values.to_numpy(zero_copy_only=False))
     return np.where(_nulls(values), np.nan, floats(_filled(values)))
@@ -69,9 +71,9 @@ def codes_of(values: Any, rule: Categories, nulls: tuple[str, ...]) -> Codes:
     values = decoded(values)
     if pa.types.is_null(values.type):
         return np.full(len(values), MISSING)
+    if pa.types.is_decimal(values.type):
+        return np.where(_nulls(values), MISSING, cells.codes_of(values.to_pylist(), rule))
     if not is_text(values.type):
-        if pa.types.is_decimal(values.type):
-            values = values.cast(pa.float64())
         return whole_codes(_filled(values), _nulls(values), rule)
     place, words = placed(rule), set(nulls)
 
@@ -128,7 +130,7 @@ def _filled(values: Any) -> np.ndarray:
 
 
 def is_text(kind: Any) -> bool:
-    return str(kind) in _TEXTS
+    return str(kind) in _TEXTS or pa.types.is_fixed_size_binary(kind)
 
 
 def _kind(text: str) -> str:

@@ -21,7 +21,7 @@ from dpmic_jax.schema import Categories
 SPACE = " \t\n\r\v\f"
 UNDECLARED = -1
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
+    r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
 # As readers of CSV files take them. True is the number 1, and so is its text: beside a text, polars
 # makes texts of all booleans.
@@ -80,13 +80,21 @@ def placed(rule: Categories) -> Callable[[Any], int]:
     """
     places: dict[Any, int] = {value: place for place, value in enumerate(rule.values)}
     if rule.kind is str:
-        return lambda cell: places.get(cell, UNDECLARED) if isinstance(cell, str) else UNDECLARED
+        return lambda cell: places.get(_text(cell), UNDECLARED)
 
     def place(cell: Any) -> int:
         # Python calls 1, 1.0 and True equal, and compares exactly.
         return places.get(cell if type(cell) in _PLAIN else _whole(cell), UNDECLARED)
 
     return place
+
+
+def _text(cell: Any) -> str | None:
+    """The text that a cell is, whatever a class of its own makes of comparing it."""
+    try:
+        return str.__str__(cell) if isinstance(cell, str) else None
+    except Exception:  # as above
+        return None
 
 
 def _whole(cell: Any) -> int | None:
@@ -105,7 +113,12 @@ def _whole(cell: Any) -> int | None:
 
 
 def _scalar(cell: Any) -> Any:
-    """What is in a numpy scalar or in an array without dimensions, else the cell itself."""
+    """What is in a numpy scalar or in an array without dimensions, else the cell itself.
+
+    Nothing is in one that is masked.
+    """
+    if isinstance(cell, np.ma.MaskedArray) and cell.shape == () and np.ma.getmaskarray(cell):
+        return None
     if not isinstance(cell, np.generic) and getattr(cell, "shape", None) == ():
         cell = np.asarray(cell)[()]
     if isinstance(cell, np.generic):

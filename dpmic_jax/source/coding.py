@@ -6,8 +6,10 @@ alone, and nothing is refused for a value: who may ask as often as they like wou
 refusals whether anyone has it.
 """
 
+from typing import SupportsFloat
+
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Float64, Int, Shaped
 
 from dpmic_jax.mic.binning import CategoryLimits, Column, Limits, WithMissing
 from dpmic_jax.schema import Categories, FixedValue, Midpoint, Number, OwnBin, Rule
@@ -36,7 +38,25 @@ def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
     """
     if values.dtype.kind == "f" and values.dtype.itemsize < 8:
         return values
-    with np.errstate(over="ignore"):
+    return _wide(values)
+
+
+def holding(
+    values: Float[np.ndarray, " n"], low: SupportsFloat, high: SupportsFloat
+) -> Float[np.ndarray, " n"]:
+    """Floats in a dtype that has the bounds in it: in float64 if theirs ends before.
+
+    Else the middle of the bounds may be infinite in it, and in another part than the middle is.
+    """
+    if values.dtype.itemsize == 8:
+        return values
+    largest = float(np.finfo(values.dtype).max)
+    return values if -largest <= float(low) and float(high) <= largest else _wide(values)
+
+
+def _wide(values: Shaped[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    # numpy warns of a long float that is too large, and of a NaN that is said to signal.
+    with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64)
 
 
@@ -48,9 +68,9 @@ def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
     """
     missing = np.isnan(values)
     if isinstance(rule.missing, Midpoint):
-        with np.errstate(over="ignore"):
-            return np.where(missing, values.dtype.type(rule.midpoint), values)
-    values = values.astype(np.float64)
+        values = holding(values, rule.low, rule.high)
+        return np.where(missing, values.dtype.type(rule.midpoint), values)
+    values = _wide(values)
     if isinstance(rule.missing, FixedValue):
         return np.where(missing, rule.missing.value, values)
     return np.where(missing, -np.inf, np.maximum(values, np.finfo(np.float64).min))
@@ -61,10 +81,9 @@ def whole_codes(
 ) -> Codes:
     """Codes of whole numbers or booleans, in any dtype of numbers; exact."""
     declared = np.array([int(value) for value in rule.values], np.int64)
-    missing = missing | (values != values)
     if values.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            values = values.astype(np.float64)
+        values = _wide(values)
+        missing = missing | np.isnan(values)
         fits = (values >= -(2.0**63)) & (values < 2.0**63)
         kept = np.where(fits, values, 0).astype(np.int64)
         fits &= kept == values

@@ -31,6 +31,8 @@ from dpmic_jax.source.tally import NOTHING, Tally, tally
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
 # Bytes of a CSV file parsed at a time, and of a column of a Parquet file read at a time.
 BLOCK = 2**20
+# Bytes of a record of a CSV file: pyarrow counts blocks, and texts of a block, in 31 bits.
+LONGEST = 2**30
 # Records of a Parquet file decoded at a time.
 PIECE = 2**16
 
@@ -103,23 +105,50 @@ class ParquetSource(FileSource):
 
 
 class CSVSource(FileSource):
-    """A table in a CSV file: UTF-8, commas between values, a header with the names."""
+    """A table in a CSV file: UTF-8, commas between values, a header with the names.
+
+    Names and screened columns have to be UTF-8, wherever in the file; ignored columns may be
+    anything. A record may be as long as `LONGEST`: blocks grow until the longest one fits, so that
+    where a record begins in a block is no verdict on it.
+    """
 
     _nulls = NULLS
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
-        return self._parse(names, lambda expected: None)
+        return self._parse(names, [])
 
-    def _parse(self, names: Sequence[str], ragged: Callable[[int], Any]) -> ArrowBatches:
-        """Record batches; `ragged` is told how many values a line should have had."""
+    def _parse(self, names: Sequence[str], expected: list[int]) -> ArrowBatches:
+        """Record batches; `expected` gets how many values a ragged line should have had."""
+        for batch in self._records_of(names, expected):
+            yield _as_texts(batch)
 
+    def _records_of(self, names: Sequence[str], expected: list[int]) -> ArrowBatches:
+        """Records with columns of bytes.
+
+        pyarrow gives up where a record has no end in the block it begins in nor in the next one.
+        Then all is read again in blocks twice as long, and records that were given are left out.
+        """
+        block, given = BLOCK, 0
+        while True:
+            try:
+                for batch in _without_first(self._blocks(names, block, expected), given):
+                    given += batch.num_rows
+                    yield batch
+                return
+            except pa.ArrowException:
+                # A line is ragged in blocks of any size, and the file in one block is the last try.
+                if expected or block >= min(self._file.stat().st_size, LONGEST):
+                    raise
+            block *= 2
+
+    def _blocks(self, names: Sequence[str], block: int, expected: list[int]) -> ArrowBatches:
         def refuse(row: Any) -> str:
-            ragged(row.expected_columns)
+            expected.append(row.expected_columns)
             return "error"
 
         with arrow_csv.open_csv(
             self._file,
-            read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
+            read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
             # Lines within quotes belong to one record, also in columns that are ignored.
             parse_options=arrow_csv.ParseOptions(
                 newlines_in_values=True,
@@ -129,14 +158,15 @@ class CSVSource(FileSource):
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(names),
-                column_types={name: pa.string() for name in names},
+                column_types={name: pa.binary() for name in names},
             ),
         ) as reader:
             yield from reader
 
     def _broken(self) -> Exception:
         expected: list[int] = []
-        if not self._fails(self.names, expected.append):
+        problem = self._problem(expected)
+        if problem is None:
             return ValueError(f"{self._file} has changed while it was read; start again")
         if not _has_records(self._file):  # and no line end after the header
             return ValueError(f"{self._file} has a header and no records")
@@ -145,17 +175,20 @@ class CSVSource(FileSource):
                 f"{self._file} has a line without the {expected[0]} values of its header; quote "
                 "values that have commas in them"
             )
-        if not _is_utf8(self._file):
+        if issubclass(problem, UnicodeError):
             return _not_utf8(self._file)
-        return ValueError(f"{self._file} is not a well-formed CSV file; write it again")
+        return ValueError(
+            f"{self._file} is not a well-formed CSV file, or a record has more than {LONGEST} "
+            "bytes; write it again"
+        )
 
-    def _fails(self, names: Sequence[str], ragged: Callable[[int], Any]) -> bool:
+    def _problem(self, expected: list[int]) -> type[BaseException] | None:
         try:
-            for _ in self._parse(names, ragged):
+            for _ in self._parse(self.names, expected):
                 pass
-        except _PROBLEMS:
-            return True
-        return False
+        except _PROBLEMS as error:
+            return type(error)
+        return None
 
 
 _SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
@@ -213,6 +246,24 @@ def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator
     raise broken()
 
 
+def _without_first(batches: ArrowBatches, count: int) -> ArrowBatches:
+    """The same records but for the first so many."""
+    for batch in batches:
+        left = min(count, batch.num_rows)
+        count -= left
+        yield batch.slice(left)
+
+
+def _as_texts(batch: Any) -> Any:
+    """The same batch with columns of text; raises a `UnicodeError` where one is not UTF-8."""
+    try:
+        return batch.cast(pa.schema([(name, pa.string()) for name in batch.schema.names]))
+    except pa.ArrowInvalid:
+        pass
+    # A type of its own: pyarrow has one for all that may be wrong with a file.
+    raise UnicodeError
+
+
 def _kind(path: Path) -> str:
     kind = path.suffix.lower()
     if kind not in _SOURCES:
@@ -225,16 +276,16 @@ def _kind(path: Path) -> str:
 
 
 def _header(path: Path) -> list[str]:
-    names, error = None, ValueError(f"{path} is empty; expected a header with the column names")
+    """Names in the first record; what is after it is decoded, too, but is no matter."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             names = next(csv.reader(file), None)
-    except UnicodeDecodeError:
-        error = _not_utf8(path)
     except csv.Error:
         names = []
     if names is None:
-        raise error
+        raise ValueError(f"{path} is empty; expected a header with the column names")
+    if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
+        raise _not_utf8(path)
     if all(map(_is_number, names)):
         raise ValueError(f"{path} does not begin with a header; write the column names on top")
     return names
@@ -268,13 +319,3 @@ def _has_records(path: Path) -> bool:
     with path.open("rb") as file:
         file.readline()
         return bool(file.readline().strip())
-
-
-def _is_utf8(path: Path) -> bool:
-    try:
-        with path.open(encoding="utf-8") as file:
-            while file.read(BLOCK):
-                pass
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -17,7 +17,7 @@ from dpmic_jax.schema.rules import twice
 from dpmic_jax.source.base import Batch, Source
 from dpmic_jax.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
-from dpmic_jax.table import Table, kind_of
+from dpmic_jax.table import Table, array_of, kind_of
 
 # Records coded at a time, so that what is made on the way stays small.
 PIECE = 2**16
@@ -28,6 +28,7 @@ Held = np.ndarray | nw.Series
 # bytes, which arrow makes of all texts beside one.
 _UNTYPED = (nw.Object, nw.String, nw.Unknown, nw.Binary)
 _SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
+# Casts round decimals by their scale, which one value may give to all: cells are rounded once.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
 # What types are called in error texts: some list the categories that occur.
 _KINDS = {nw.Categorical: "categories", nw.Enum: "categories"}
@@ -128,7 +129,7 @@ def _record(data: Any) -> Sequence[Any] | np.ndarray | None:
 def _as_array(data: Any) -> np.ndarray | None:
     """What has a dtype of its own, such as an array of JAX."""
     if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
-        return np.asarray(data)
+        return array_of(data)
     return None
 
 
@@ -192,9 +193,18 @@ def _codes(values: Held, rule: Categories, name: str) -> Codes:
 
 def _cells(values: nw.Series) -> np.ndarray:
     cells = values.to_list()
-    if values.dtype == nw.Binary:
-        cells = [None if cell is None else as_text(cell) for cell in cells]
+    if _is_binary(values):
+        cells = [as_text(cell) if isinstance(cell, bytes) else None for cell in cells]
     return objects(cells)
+
+
+def _is_binary(values: nw.Series) -> bool:
+    """Whether a series is of bytes. narwhals knows one of the types that arrow has for them."""
+    native = values.to_native()
+    # Of a chunked array, and of a series that pandas keeps in arrow.
+    kind = getattr(native, "type", getattr(getattr(native, "dtype", None), "pyarrow_dtype", None))
+    held = getattr(kind, "value_type", kind)  # of a dictionary
+    return values.dtype == nw.Binary or "binary" in str(held).split("[")[0]
 
 
 def _texts(values: np.ndarray) -> list[Any]:
@@ -213,8 +223,9 @@ def _series_floats(values: nw.Series) -> Float[np.ndarray, " n"]:
     if values.dtype == nw.Boolean:
         values = values.cast(nw.UInt8)
     elif values.dtype in _WIDE:
-        values = values.cast(nw.Float64)
-    return values.to_numpy().astype(short[0] if short else np.float64)
+        return numbers_of(_cells(values))
+    with np.errstate(invalid="ignore"):  # as numpy calls a NaN that is said to signal
+        return values.to_numpy().astype(short[0] if short else np.float64)
 
 
 def _is_complex(values: nw.Series) -> bool:

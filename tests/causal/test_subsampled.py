@@ -44,11 +44,12 @@ def test_one_record_moves_the_score_of_one_part_only(settings, data, rng):
 
 
 def test_dependent_and_independent_columns_are_told_apart(settings, data, key):
-    values, event, secret = settings.release(data, QUERIES, key=key)
+    values, event, secret, receipt = settings.release(data, QUERIES, key=key)
     assert values[0] > 3
     assert values[1] < 2
     assert values[2] > 3
     assert not secret
+    assert receipt is None
     assert event.count == 3
     assert event.guarantee == ApproximateDP(2.0, 1e-4)
     assert (event.epsilon, event.sensitivity) == (6.0, 4)

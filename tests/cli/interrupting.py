@@ -63,9 +63,19 @@ class Place:
         schema = read_schema(self.bounds)
         create_ledger(self.ledger, Budget(10.0), name="x", schema=schema)
 
+    @property
+    def bought(self):
+        """Folders of histograms, which are beside the result."""
+        return sorted(self.folder.glob("histograms-*"))
+
+    def goes_on_in(self, command):
+        """The folder that a command said it goes on in."""
+        return self.bought[0] if command == "report" else self.out
+
     def cleared(self):
         """As it was in the beginning, with nothing charged."""
-        shutil.rmtree(self.out, ignore_errors=True)
+        for folder in (self.out, *self.bought):
+            shutil.rmtree(folder, ignore_errors=True)
         for path in (self.ledger, self.page, self.made):
             path.unlink(missing_ok=True)
         create_ledger(self.ledger, Budget(10.0), name="x", schema=read_schema(self.bounds))
@@ -84,6 +94,8 @@ class Place:
             "screen, out, ledger": ("screen", *data, *grids, "--tile", 1, "--out", self.out, *paid),
             "bounds learn": ("bounds", "learn", self.table, "--within", *data[2:], *paid),
             "causal": ("causal", *data, *paid),
+            "causal, out": ("causal", *data, "--out", self.out, *paid),
+            "causal-plan": ("causal-plan", *public, "--epsilon", 1, "-n", 60),
             "report": ("report", self.result, *bought, *paid),
             "test": ("test", self.result, self.table, *public, *grids, "--draws", 9),
             "plan": ("plan", *public, "--epsilon", 1, "-n", 60),

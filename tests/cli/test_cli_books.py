@@ -2,7 +2,10 @@
 
 import json
 import re
+import sqlite3
 import tomllib
+from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
 import pyarrow as pa

@@ -12,10 +12,11 @@ import pytest
 from commands import dpmic
 from interrupting import AT_POINT, SIGNALS, Place, seconds_of
 
-from dpmic_jax import LedgerFile
+from dpmic_jax import LedgerFile, MICrLap
 
 NOTHING = "Interrupted; nothing was charged.\n"
 SPENT = "Interrupted; what was charged is spent, and nothing is kept to go on with.\n"
+CHECK = "dpmic_jax.dp.ledger:LedgerFile.check"
 CHARGE = "dpmic_jax.dp.ledger:LedgerFile.charge"
 OPEN = "dpmic_jax.source:open_source"
 OPEN_LEDGER = "dpmic_jax.dp.ledger:LedgerFile.open"
@@ -26,22 +27,26 @@ POINTS = (
     ("screen", "call", "dpmic_jax.screening.work:Work.tiles", 130, 0),
     ("screen, ledger", "call", OPEN_LEDGER, 130, 0),
     ("screen, ledger", "return", CHARGE, 5, 1),
-    ("screen, out", "return", "dpmic_jax.screening.folder:Folder.keep_tile", 4, 0),
+    ("screen, out", "return", "dpmic_jax.runs.folder:Folder.keep_tile", 4, 0),
     ("screen, out, ledger", "call", OPEN, 130, 0),
     ("screen, out, ledger", "call", CHARGE, 4, 1),
-    ("screen, out, ledger", "call", "dpmic_jax.screening.folder:Folder.finish", 4, 1),
+    ("screen, out, ledger", "call", "dpmic_jax.runs.folder:Folder.finish", 4, 1),
     ("screen, out, ledger", "return", "dpmic_jax.results.screened:ScreenResult.to_csv", 4, 1),
     ("bounds learn", "return", OPEN, 130, 0),
     ("bounds learn", "call", CHARGE, 5, 1),
     ("bounds learn", "call", "dpmic_jax.mechanisms.bounds:QuantileBounds.release", 5, 1),
     ("causal", "call", OPEN, 130, 0),
     ("causal", "return", CHARGE, 5, 1),
-    ("causal", "call", "dpmic_jax.causal.svt_pc:SVTPC.search", 5, 1),
+    ("causal", "call", "dpmic_jax.causal.svt_pc:SVTPC._skeleton", 5, 1),
+    ("causal, out", "return", CHECK, 130, 0),
+    ("causal, out", "call", "dpmic_jax.runs.folder:Folder.begin", 130, 0),
+    ("causal, out", "return", "dpmic_jax.runs.folder:Folder.keep_tile", 4, 1),
     ("report", "call", OPEN, 130, 0),
-    ("report", "call", CHARGE, 5, 1),
-    ("report", "call", "dpmic_jax.results.screened:ScreenResult.to_html", 5, 1),
+    ("report", "call", CHARGE, 4, 1),
+    ("report", "call", "dpmic_jax.results.screened:ScreenResult.to_html", 4, 1),
     ("test", "call", "dpmic_jax.inference.post_selection:post_selection", 130, 0),
     ("plan", "return", "dpmic_jax.screening.preview:preview", 130, 0),
+    ("causal-plan", "return", "dpmic_jax.causal.preview:preview_search", 130, 0),
     ("ledger init", "return", "dpmic_jax.schema.reading:read_schema", 130, 0),
     ("ledger set-budget", "return", OPEN_LEDGER, 130, 0),
     ("ledger show", "call", OPEN_LEDGER, 130, 0),
@@ -53,10 +58,11 @@ def place(tmp_path_factory):
     return Place(tmp_path_factory.mktemp("endings"))
 
 
-def sentence(place, code, charges):
+def sentence(place, command, code, charges):
+    if code != 4:
+        return {130: NOTHING, 5: SPENT}[code]
     again = ", and is not charged again" if charges else ""
-    going_on = f"Interrupted; the same command goes on in {place.out}{again}.\n"
-    return {130: NOTHING, 4: going_on, 5: SPENT}[code]
+    return f"Interrupted; the same command goes on in {place.goes_on_in(command)}{again}.\n"
 
 
 @pytest.mark.parametrize(
@@ -68,15 +74,13 @@ def test_an_interrupt_at_a_named_point_ends_in_one_true_sentence(
     place, command, event, point, code, charges
 ):
     ending = place.cleared().at_point(command, event, point)
-    assert ending == (code, "", sentence(place, code, charges), charges)
+    assert ending == (code, "", sentence(place, command, code, charges), charges)
     assert not place.made.exists()
 
 
 def test_an_interrupt_that_comes_too_late_changes_nothing(place):
     """The one change that these commands are for is made, and said."""
-    init = place.cleared().at_point(
-        "ledger init", "call", "dpmic_jax.screening.books:create_ledger"
-    )
+    init = place.cleared().at_point("ledger init", "call", "dpmic_jax.runs.data_set:create_ledger")
     assert (init.code, init.err) == (0, "")
     assert "left      epsilon 1\n" in init.out
     assert LedgerFile.open(place.made).events == ()
@@ -124,9 +128,10 @@ class TestInThisProcess:
     """Commands that other programs run, with faults put in."""
 
     SECRET = "98765.4321"
-    SEARCH = "dpmic_jax.causal.svt_pc.SVTPC.search"
-    READ = "dpmic_jax.causal.reading.read_coded"
-    TILE = "dpmic_jax.screening.folder.Folder.keep_tile"
+    SEARCH = "dpmic_jax.causal.svt_pc.SVTPC._skeleton"
+    OPEN = "dpmic_jax.source.open_source"
+    TILE = "dpmic_jax.runs.folder.Folder.keep_tile"
+    FOLDER = "screen, out, ledger"
 
     @pytest.fixture
     def ends(self, place, monkeypatch):
@@ -145,20 +150,36 @@ class TestInThisProcess:
         return run
 
     def test_a_keyboard_interrupt_ends_as_a_signal_does(self, place, ends):
-        assert ends("causal", self.READ, KeyboardInterrupt()) == (130, NOTHING, 0)
+        assert ends("causal", self.OPEN, KeyboardInterrupt()) == (130, NOTHING, 0)
         assert ends("causal", self.SEARCH, KeyboardInterrupt()) == (5, SPENT, 1)
-        assert ends("screen, out, ledger", self.TILE, KeyboardInterrupt()) == (
-            *(4, sentence(place, 4, 1), 1),
+        assert ends(self.FOLDER, self.TILE, KeyboardInterrupt()) == (
+            *(4, sentence(place, self.FOLDER, 4, 1), 1),
         )
 
     def test_a_full_disk_after_the_charge_is_no_bad_input(self, place, ends):
         full = OSError(errno.ENOSPC, "No space left on device")
         said = "Error: [Errno 28] No space left on device"
-        assert ends("causal", self.READ, full) == (2, f"{said}\n", 0)
+        assert ends("causal", self.OPEN, full) == (2, f"{said}\n", 0)
         assert ends("causal", self.SEARCH, full) == (5, SPENT.replace("Interrupted", said), 1)
-        assert ends("screen, out, ledger", self.TILE, full) == (
-            *(4, sentence(place, 4, 1).replace("Interrupted", said), 1),
+        assert ends(self.FOLDER, self.TILE, full) == (
+            *(4, sentence(place, self.FOLDER, 4, 1).replace("Interrupted", said), 1),
         )
+
+    @pytest.mark.parametrize("there", [True, False])
+    def test_a_charge_that_fails_half_way_is_looked_up(self, place, there, monkeypatch):
+        """The disk may fail before the charge is on it, or after."""
+        real = LedgerFile.charge
+
+        def charge(self, event):
+            if there:
+                real(self, event)
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(LedgerFile, "charge", charge)
+        done = dpmic(*place.cleared().words("causal"))
+        said = "Error: [Errno 5] Input/output error"
+        spent = SPENT.replace("Interrupted", said)
+        assert (done.exit_code, done.stderr) == ((5, spent) if there else (2, f"{said}\n"))
 
     def test_a_refusal_after_the_charge_is_said_with_what_was_charged(self, ends):
         code, said, charges = ends("causal", self.SEARCH, ValueError("too many columns"))
@@ -167,7 +188,7 @@ class TestInThisProcess:
 
     def test_a_fault_is_named_by_its_kind_alone(self, ends):
         said = "Error: KeyError, a fault of this program"
-        assert ends("causal", self.READ, KeyError(self.SECRET)) == (2, f"{said}\n", 0)
+        assert ends("causal", self.OPEN, KeyError(self.SECRET)) == (2, f"{said}\n", 0)
         spent = SPENT.replace("Interrupted", said)
         assert ends("causal", self.SEARCH, KeyError(self.SECRET)) == (5, spent, 1)
 
@@ -176,18 +197,62 @@ class TestInThisProcess:
         monkeypatch.setattr("dpmic_jax.runs.stage.charged", lambda **_: None)
         assert ends("causal", self.SEARCH, KeyboardInterrupt()) == (130, NOTHING, 1)
 
+    def test_a_run_that_cannot_go_on_does_not_say_that_it_can(self, place, ends):
+        words = place.words(self.FOLDER)
+
+        def again(spoil):
+            assert ends(self.FOLDER, self.TILE, KeyboardInterrupt())[0] == 4
+            spoil()
+            done = dpmic(*words)
+            assert "goes on in" not in done.stderr
+            return done.exit_code, len(LedgerFile.open(place.ledger).events)
+
+        table = place.table.read_text()
+        head, first, rest = table.split("\n", 2)
+        assert again(lambda: (place.out / "key").unlink()) == (5, 1)
+        try:
+            changed = "\n".join([head, "0.5" + first[3:], rest])
+            assert again(lambda: place.table.write_text(changed)) == (2, 1)
+        finally:
+            place.table.write_text(table)
+
+    def test_a_run_that_was_not_charged_and_has_no_budget_left_is_exit_3(self, place, ends):
+        busy = TimeoutError("in use; nothing charged")
+        code, _, charges = ends(self.FOLDER, "dpmic_jax.dp.ledger.LedgerFile.charge", busy)
+        assert (code, charges) == (2, 0)
+        LedgerFile.open(place.ledger).charge(MICrLap(epsilon=9.5).event(400))
+        done = dpmic(*place.words(self.FOLDER))
+        assert done.exit_code == 3
+        assert "nothing was charged" in done.stderr
+        assert not place.out.exists()
+
     def test_the_handlers_of_the_other_program_stay(self, place):
         before = [signal.getsignal(number) for number in SIGNALS]
         assert dpmic(*place.words("plan")).exit_code == 0
         assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
+def test_an_ending_is_told_by_its_code_where_nothing_can_be_said(place):
+    """A full disk for both streams; and without a stream for the result nothing is charged."""
+    with open("/dev/full", "w") as full:
+        process = place.cleared().started("screen, ledger", stdout=full, stderr=full)
+        assert process.wait(timeout=300) == 5
+    assert len(LedgerFile.open(place.ledger).events) == 1
+    closed = (
+        "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    ending = place.ended(place.cleared().started("screen, ledger", "-c", closed, "-m", "dpmic_jax"))
+    assert (ending.code, ending.charges) == (2, 0)
+
+
 RANDOM = int(os.environ.get("DPMIC_INTERRUPTS", "100"))  # for each command
-COMMANDS = ("screen, out, ledger", "screen, ledger", "bounds learn", "causal", "report", "test")
+COMMANDS = ("screen, out, ledger", "screen, ledger", "bounds learn", "causal", "causal, out")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [*COMMANDS, "plan", "ledger init", "ledger show"])
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, "report", "test", "plan", "causal-plan", "ledger init", "ledger show"]
+)
 def test_interrupts_at_random_moments_end_in_a_documented_way(place, command):
     """Python ends in ways of its own while it starts, before the command listens."""
     chance, own_ways = random.Random(command), {1, *(-number for number in SIGNALS)}
@@ -204,7 +269,7 @@ def test_interrupts_at_random_moments_end_in_a_documented_way(place, command):
             assert "Interrupted" not in ending.err
             assert ending.out or place.page.exists()
         else:
-            assert ending.err == sentence(place, ending.code, ending.charges)
+            assert ending.err == sentence(place, command, ending.code, ending.charges)
             assert ending.charges == (ending.code != 130)
     print(f"{command}: {dict(endings)}")
     assert endings.keys() <= {0, 4, 5, 130} | own_ways

@@ -185,10 +185,36 @@ def test_the_charge_comes_before_anything_is_computed(run, data, ledger, monkeyp
 
     monkeypatch.setattr("dpmic_jax.mechanisms.histogram.cell_counts", counted)
     done = dpmic("report", run, *PAIR, *data, "--epsilon", 1, "--ledger", ledger)
-    assert done.exit_code == 5
-    assert "no cells today; what was charged is spent" in done.stderr
+    assert done.exit_code == 4
+    assert "no cells today; the same command goes on in" in done.stderr
     assert seen == [1]
     assert not (run / "report.html").exists()
+
+
+def test_histograms_that_were_paid_for_are_not_lost(run, data, ledger, tmp_path, monkeypatch):
+    """Neither when the command ends after the charge, nor when the page is."""
+    words = (*PAIR, *data, "--epsilon", 1, "--ledger", ledger)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dpmic_jax.mechanisms.histogram.cell_counts", interrupted)
+        done = dpmic("report", run, *words)
+    assert done.exit_code == 4
+    assert "goes on in" in done.stderr
+    assert "is not charged again" in done.stderr
+    pages = []
+    for name in ("one.html", "other.html"):
+        done = dpmic("report", run, *words, "--out", tmp_path / name)
+        assert done.exit_code == 0, done.output
+        pages.append((tmp_path / name).read_text("utf-8"))
+    assert pages[0] == pages[1]
+    assert len(LedgerFile.open(ledger).events) == 1
+    assert f"{LedgerFile.open(ledger).identity}#1" in pages[1]
+    other = dpmic("report", run, *PAIR, *data, "--epsilon", 0.5, "--ledger", ledger)
+    assert other.exit_code == 0, other.output
+    assert len(LedgerFile.open(ledger).events) == 2
 
 
 @pytest.mark.parametrize(
@@ -238,7 +264,7 @@ def test_a_ledger_of_another_table_is_refused(run, ledger, tmp_path):
     ignored = ("--histogram", "age,site", *words[2:])
     done = dpmic("report", run, *ignored)
     assert done.exit_code == 2
-    assert "--data has no column 'site' with bounds" in done.stderr
+    assert "the table has no column 'site' with bounds" in done.stderr
 
 
 def test_results_that_are_not_there_or_were_changed(run, tmp_path):

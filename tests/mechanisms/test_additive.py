@@ -12,7 +12,7 @@ from dpmic_jax import MICe, MICr, mice, micr
 from dpmic_jax.dp.audit import exact_delta, exact_loss, replace_one, replace_one_in_sequences
 from dpmic_jax.dp.composition import delta_at
 from dpmic_jax.dp.events import PureDP, ReplaceOne
-from dpmic_jax.dp.keys import secret_key
+from dpmic_jax.dp.keys import event_key, secret_key
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap, lattice_points
 from dpmic_jax.mechanisms.published import PublishedMICeLap, PublishedMICrLap
@@ -236,7 +236,7 @@ def test_noise_differs_between_labels_settings_pairs_and_keys(columns):
 def test_ties_draw_nothing_that_a_pair_draws(columns):
     """The key that breaks ties is none that any pair of columns has."""
     mechanism = MICeLap(epsilon=1.0)
-    noise = mechanism._key(200, jax.random.key(0), "")
+    noise = event_key(jax.random.key(0), mechanism.event(200))
     from dpmic_jax.dp.keys import pair_key
     from dpmic_jax.mechanisms.additive import _TIES
 
@@ -270,7 +270,20 @@ def test_bad_calls_are_refused_without_showing_a_value(columns):
         mechanism.release(x, y[:-1], bounds=UNIT, key=jax.random.key(0))
     with pytest.raises(ValueError, match="rbg"):
         mechanism.release(x, y, bounds=UNIT, key=jax.random.key(0, impl="rbg"))
-    spoiled = np.append(x[:-1], np.nan)
-    with pytest.raises(ValueError, match="NaN") as refused:
-        mechanism.release(spoiled, y, bounds=UNIT, key=jax.random.key(0))
+    with pytest.raises(TypeError, match="expected numbers in column 'x'") as refused:
+        mechanism.release(x.astype("M8[s]"), y, bounds=UNIT, key=jax.random.key(0))
     assert not any(str(value)[:8] in str(refused.value) for value in x)
+
+
+@pytest.mark.parametrize(
+    ("odd", "as_if"),
+    [(np.nan, 0.5), ("text", 0.5), (None, 0.5), (np.inf, 1.0), (-np.inf, 0.0), (10**400, 1.0)],
+)
+def test_no_value_is_refused_and_what_is_no_number_counts_as_the_middle(odd, as_if, columns):
+    mechanism, _ = BATCHES["MICrLap"]
+    x, y = columns[:, 0].tolist(), columns[:, 1].tolist()
+    one, other = (
+        mechanism.release([value] * 50 + x[50:], y, bounds=UNIT, key=jax.random.key(0)).value
+        for value in (odd, as_if)
+    )
+    assert one == other

@@ -3,21 +3,26 @@
 from decimal import Decimal
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from dpmic_jax import MICr, exact_gains, sensitivity
+from dpmic_jax import MICr, MICrLap, VariationLap, exact_gains, sensitivity
 from dpmic_jax.mechanisms.histogram import cell_counts
 from dpmic_jax.mechanisms.inputs import held_column, held_pair, held_table
 from dpmic_jax.mic import sweep
+from dpmic_jax.mic.binning import by_range, codes
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
 from dpmic_jax.mic.variation import variation
-from dpmic_jax.table import Table, bounds_of, positions
+from dpmic_jax.schema import Categories
+from dpmic_jax.source import open_source
+from dpmic_jax.table import Table, bounds_of, one_pair, positions
 
 PAIR = np.array([[0, 1]])
+GRADES = Categories((0, 1, 3), ordered=True)
 
 
 class NeverLookedAt:
@@ -56,13 +61,27 @@ def test_one_float_does_not_move_total_variation_either():
     assert abs(scores[2] - scores[0]) <= sensitivity.variation(200) * 200**2
 
 
+@pytest.mark.parametrize(
+    "mechanism",
+    [MICrLap(epsilon=1e3, statistic=MICr(B=4, c=1)), VariationLap(epsilon=1e3, parts=4)],
+)
+def test_a_release_is_the_same_whatever_type_a_number_has(mechanism):
+    """It was 0.0 for integers and 1.0 with one float among them, where 0.045 is declared."""
+    x, bounds = [i % 2 for i in range(200)], [(0.2, 1.8), (-0.5, 1.5)]
+    values = {
+        mechanism.release([one, *x[1:]], x, bounds=bounds, key=jax.random.key(0)).value
+        for one in (0, 0.0, False, "0", Decimal(0), np.int8(0), np.float32(0))
+    }
+    assert len(values) == 1
+
+
 def test_structure_is_all_that_is_looked_at_before_coding():
     cells = [NeverLookedAt() for _ in range(5)]
     assert (held_pair(cells, tuple(cells)).n, held_column(cells).n) == (5, 5)
     table = held_table([[one, one] for one in cells])
     assert (table.names, table.n) == (("x0", "x1"), 5)
     assert bounds_of(table.names, {"x1": (0, 1), "x0": (0, 2)}, "bounds") == ((0, 2), (0, 1))
-    np.testing.assert_array_equal(positions(table, [("x1", 0)]), [[1, 0]])
+    np.testing.assert_array_equal(positions(table.names, [("x1", 0)]), [[1, 0]])
     np.testing.assert_array_equal(table.coded([(0, 1), (2, 4)]).columns, [[0.5] * 5, [3.0] * 5])
 
 
@@ -86,6 +105,47 @@ def test_short_floats_stay_as_they_are(dtype):
         (column,) = held_column(given).coded([(0, 1)]).columns
         assert column.dtype == dtype
         np.testing.assert_array_equal(column, np.where(np.isnan(values), dtype(0.5), values))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "limits", "wide"),
+    [
+        (np.float16, (0, 65504), False),
+        (np.float16, (0, 65505), True),
+        (np.float16, (-200_000, 0), True),
+        (np.float16, (0, 200_000), True),
+        (np.float32, (0, 200_000), False),
+        (np.float32, (-1e39, 1), True),
+    ],
+)
+def test_the_middle_is_in_its_part_whatever_a_short_float_holds(dtype, limits, wide):
+    """100000 is inf as a float16, and so were the cut there and all that is missing."""
+    low, high = limits
+    values = np.array([np.nan, -np.inf, 0, np.inf, 1], dtype)
+    for given in (values, pd.Series(values), np.zeros(5, dtype)):
+        mechanism = held_column(given).coded([limits]).columns[0]
+        (screened,) = next(open_source({"x": given}, {"x": limits}).batches(5))
+        assert mechanism.dtype == screened.dtype == (np.float64 if wide else dtype)
+        np.testing.assert_array_equal(mechanism, screened)
+    exact = [(low + high) / 2, low, min(max(0, low), high), high, min(max(1, low), high)]
+    expected = [min(int(Fraction(x - low) * 3 / Fraction(high - low)), 2) for x in exact]
+    (column,) = held_column(values).coded([limits]).columns
+    np.testing.assert_array_equal(codes(by_range([column], [limits], [3]))[0, 0], expected)
+
+
+def test_what_a_mask_hides_is_missing():
+    hidden = [False, True, False, False]
+    for dtype in ("f4", "f8", "i8", "u1", "U4", "S4", object):
+        values = np.ma.array(np.array([1, 3, 1, 0]).astype(dtype), mask=hidden)
+        (column,) = held_column(values).coded([(0, 4)]).columns
+        np.testing.assert_array_equal(column, [1, 2, 1, 0])
+        assert column.dtype == (np.float32 if dtype == "f4" else np.float64)
+        table = held_table(np.ma.stack([values, values], axis=1)).coded([(0, 4)] * 2)
+        np.testing.assert_array_equal(table.columns, [[1, 2, 1, 0]] * 2)
+        (coded,) = next(open_source({"x": values}, {"x": GRADES}).batches(4))
+        np.testing.assert_array_equal(coded, [1, -1, 1, 0])
+    with pytest.raises(ValueError, match="NaN"):
+        one_pair(np.ma.array([1.0, 2, 3, 4], mask=hidden), [1, 2, 3, 4])
 
 
 def test_tables_have_the_names_that_they_had(rng):

@@ -192,7 +192,6 @@ FOUR = [0.1, 0.2, 0.3, 0.4]
 @pytest.mark.parametrize(
     ("x", "bounds", "text"),
     [
-        ([0.1, math.nan, 0.3, 0.4], UNIT, "x"),
         (FOUR, ((0, 1),), "bounds"),
         (FOUR, ((1, 0), (0, 1)), "bounds"),
         (FOUR[:3], UNIT, "at least 4 records"),

@@ -32,16 +32,22 @@ def order(monkeypatch):
 
     for name in ("validate", "batches"):
         noted(MemorySource, name)
-    for name in ("charge", "charge_once"):
+    for name in ("check", "charge", "charge_once"):
         noted(LedgerFile, name)
     return done
 
 
 @pytest.mark.parametrize("ask", [AllPairs(), TopK(3)])
 def test_the_table_is_checked_then_the_ledger_is_charged_then_values_are_used(ask, order, tmp_path):
-    screened(ask=ask, ledger=book(tmp_path), out=tmp_path / "run")
-    assert order[:3] == ["validate", "charge", "batches"]
-    assert set(order[3:]) <= {"batches"}
+    screened(ask=ask, ledger=book(tmp_path))
+    assert order[:4] == ["validate", "check", "charge", "batches"]
+    assert set(order[4:]) <= {"batches"}
+
+
+def test_in_a_folder_the_records_are_read_once_before_the_charge_for_their_digest(order, tmp_path):
+    """After the budget was found to hold it; nothing of them is kept but what the key hides."""
+    screened(ledger=book(tmp_path), out=tmp_path / "run")
+    assert order[:5] == ["validate", "check", "batches", "charge", "batches"]
 
 
 @pytest.mark.parametrize("ask", [AllPairs(), TopK(3)])
@@ -62,7 +68,7 @@ def test_over_budget_nothing_is_charged_read_or_kept(ask, in_folder, order, tmp_
     ledger, out = book(tmp_path, 19.9), tmp_path / "run" if in_folder else None
     with pytest.raises(BudgetExceeded):
         screened(ask=ask, ledger=ledger, out=out)
-    assert order == ["validate", "charge"]
+    assert order == ["validate", "check"]
     assert ledger.events == ()
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["ledger"]
 
@@ -189,13 +195,13 @@ def test_bounds_are_bought_before_a_value_is_used_and_for_no_more_than_was_said(
     wide = dict.fromkeys(BOUNDS, (-100.0, 100.0))
     settings = {"within": wide, "ledger": ledger, "key": secret_key()}
     found = learn_bounds(columns(), epsilon=7.0, **settings)
-    assert order[:3] == ["validate", "charge", "batches"]
+    assert order[:4] == ["validate", "check", "charge", "batches"]
     (event,) = ledger.events
     assert event.count == len(BOUNDS)
     assert 6.9 < event.epsilon <= 7
     with pytest.raises(BudgetExceeded):
         learn_bounds(columns(), epsilon=7.0, **settings)
-    assert order[-2:] == ["validate", "charge"]
+    assert order[-2:] == ["validate", "check"]
     assert all(-100 <= rule.low < rule.high <= 100 for _, rule in found.schema.columns)
     # The ledger is the data set's, whatever its bounds are now.
     screened(bounds=found.schema, epsilon=3.0, ledger=ledger)

@@ -22,11 +22,11 @@ from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
 from dpmic_jax.dp.keyfile import KeyLostError
+from dpmic_jax.runs.folder import Folder
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
 from dpmic_jax.screening import distributed as on_a_worker
 from dpmic_jax.screening.distributed import Cluster, WorkersLostError, one_tile, some_values
-from dpmic_jax.screening.folder import Folder
 from dpmic_jax.screening.job import Here, Task
 from dpmic_jax.screening.planning import plan
 from dpmic_jax.screening.work import opened

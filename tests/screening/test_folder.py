@@ -11,12 +11,12 @@ import pyarrow.parquet
 import pytest
 from small import BOUNDS, columns, same_bits, screened
 
-from dpmic_jax import Budget, secret_key, seeded_key
+from dpmic_jax import Budget, LedgerFile, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
 from dpmic_jax.dp.keyfile import KeyLostError
+from dpmic_jax.runs.folder import Folder
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger
-from dpmic_jax.screening.folder import Folder
 
 ASKS = [AllPairs(), TopK(4), Above(0.3, 3)]
 
@@ -131,13 +131,14 @@ def test_a_sealed_tile_of_another_place_is_computed_again(out, stops, monkeypatc
     assert same_bits(screened(ask=ask, out=out), screened(ask=ask))
 
 
-def test_what_others_put_among_the_tiles_is_passed_over(out, stops, monkeypatch):
+def test_what_others_put_among_the_tiles_is_passed_over_and_left(out, stops, monkeypatch):
     begun(out, stops, monkeypatch)
     shutil.copy(tile_files(out)[0], out / "tiles" / "00000099")
     (out / "tiles" / "00notes").write_text("mine")
     (out / "tiles" / ".00000002.0123456789abcdef.new").write_bytes(b"half of a ti")
     assert same_bits(screened(out=out), screened())
-    assert not (out / "tiles").exists()
+    assert [entry.name for entry in (out / "tiles").iterdir()] == ["00notes"]
+    assert (out / "tiles" / "00notes").read_text() == "mine"
 
 
 def test_tiles_without_their_run_are_not_another_runs(out, stops, monkeypatch):
@@ -233,6 +234,114 @@ def test_a_file_that_has_changed_is_refused(finished, out, file, stops, monkeypa
         screened(file, out=out)
 
 
+def changed(value, record=5):
+    """The small table with one cell of one record changed."""
+    table = {name: values.copy() for name, values in columns().items()}
+    table["b"][record] = value
+    return table
+
+
+def test_a_run_does_not_go_on_with_one_other_record(out, ledger, stops, monkeypatch):
+    """The noise of two tables from one key would cancel in a difference."""
+    begun(out, stops, monkeypatch, key=secret_key(), ledger=ledger)
+    before = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    for value in (columns()["b"][5] + 1e-9, np.nan, np.inf):
+        with pytest.raises(ValueError, match="other records than these"):
+            screened(changed(value), out=out, key=secret_key(), ledger=ledger)
+    assert before == {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    screened(out=out, key=secret_key(), ledger=ledger)
+
+
+def test_a_copied_folder_gives_the_same_release_and_never_that_of_other_records(
+    out, ledger, stops, monkeypatch
+):
+    begun(out, stops, monkeypatch, key=secret_key(), ledger=ledger)
+    copy = out.with_name("copy")
+    shutil.copytree(out, copy)
+    with pytest.raises(ValueError, match="other records than these"):
+        screened(changed(0.0), out=copy, key=secret_key(), ledger=ledger)
+    one, other = (screened(out=each, key=secret_key(), ledger=ledger) for each in (out, copy))
+    assert same_bits(one, other)
+    assert len(ledger.events) == 1
+
+
+def test_without_the_digest_a_copy_would_tell_the_difference_of_two_tables(out, stops, monkeypatch):
+    """The control: what the refusal is for."""
+    begun(out, stops, monkeypatch, tiles=0, key=secret_key())
+    copy = out.with_name("copy")
+    shutil.copytree(out, copy)
+    monkeypatch.setattr("dpmic_jax.runs.charged._check_same_records", lambda *_: None)
+    one = screened(out=out, key=secret_key())
+    other = screened(changed(0.0), out=copy, key=secret_key())
+    first, second = (
+        dict(zip(map(tuple, found.pairs.tolist()), found.mic.tolist(), strict=True))
+        for found in (one, other)
+    )
+    apart = [pair for pair in first if first[pair] != second[pair]]
+    assert apart
+    assert all(1 in pair for pair in apart)  # the rest has the same noise
+
+
+def test_the_order_of_records_and_of_batches_does_not_matter_to_a_resumed_run(
+    out, stops, monkeypatch
+):
+    begun(out, stops, monkeypatch, key=secret_key(), resources=Resources(tile=7, rows=17))
+    order = np.random.default_rng(1).permutation(len(columns()["a"]))
+    shuffled = {name: values[order] for name, values in columns().items()}
+    screened(shuffled, out=out, key=secret_key(), resources=Resources(rows=100))
+
+
+def test_the_same_numbers_of_another_type_are_other_records(out, stops, monkeypatch):
+    """Cuts are rounded to the type of a column, so their codes may differ."""
+    short = {name: values.astype(np.float32) for name, values in columns().items()}
+    begun(out, stops, monkeypatch, table=short, key=secret_key())
+    wide = {name: values.astype(np.float64) for name, values in short.items()}
+    with pytest.raises(ValueError, match="other records than these"):
+        screened(wide, out=out, key=secret_key())
+
+
+def test_a_seeded_run_that_was_not_charged_does_not_take_anothers_charge(
+    tmp_path, ledger, monkeypatch
+):
+    """Their events are equal: they have one seed, and tables of the same shape."""
+    screened(out=tmp_path / "one", ledger=ledger)
+
+    def killed(self, event):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LedgerFile, "charge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            screened(columns(seed=8), out=tmp_path / "other", ledger=ledger)
+    assert len(ledger.events) == 1
+    found = screened(columns(seed=8), out=tmp_path / "other", ledger=ledger)
+    one, other = ledger.events
+    assert one == other
+    assert found.statement.ledger == f"{ledger.identity}#2"
+    screened(columns(seed=8), out=tmp_path / "other", ledger=ledger)
+    assert len(ledger.events) == 2
+
+
+def test_a_users_folder_of_tiles_named_by_dates_is_left(out):
+    screened(out=out)
+    for name in ("run.json", "result.json"):
+        (out / name).unlink()
+    (out / "tiles").mkdir()
+    (out / "tiles" / "20240101").write_text("slate")
+    with pytest.raises(ValueError, match="holds '20240101', no tile"):
+        screened(out=out)
+    assert (out / "tiles" / "20240101").read_text() == "slate"
+
+
+@pytest.mark.parametrize("name", ["run.json", "key", "lock", "result.json"])
+def test_what_is_no_file_is_refused_and_not_waited_for(name, out):
+    screened(out=out)
+    (out / name).unlink(missing_ok=True)
+    os.mkfifo(out / name)
+    with pytest.raises(ValueError, match="is not what a run makes"):
+        screened(out=out)
+
+
 def test_another_ledger_is_refused(tmp_path, out, ledger, stops, monkeypatch):
     begun(out, stops, monkeypatch, ledger=ledger)
     other = create_ledger(tmp_path / "b", Budget(99.0), name="small", schema=schema_of(BOUNDS))
@@ -266,6 +375,69 @@ def test_a_folder_of_something_else_is_refused(name, out):
     with pytest.raises(ValueError, match="which is no run's; use a new folder"):
         screened(out=out)
     assert [entry.name for entry in out.iterdir()] == [name]
+
+
+def test_a_folder_with_a_key_and_tiles_of_the_user_is_refused_and_left_as_it_is(out):
+    (out / "tiles").mkdir(parents=True)
+    (out / "tiles" / "roof.txt").write_text("slate")
+    (out / "key").write_text("of my house")
+    with pytest.raises(ValueError, match="which is no run's; use a new folder"):
+        screened(out=out)
+    assert (out / "key").read_text() == "of my house"
+    assert (out / "tiles" / "roof.txt").read_text() == "slate"
+
+
+def test_without_these_checks_the_users_files_would_be_gone(out, monkeypatch):
+    """The control: a folder taken for a run's by its names, and any file for a key."""
+    monkeypatch.setattr(Folder, "_check_ours", lambda self: None)
+    monkeypatch.setattr(Folder, "_check_leftovers", lambda self: None)
+    monkeypatch.setattr(keyfile, "is_key", lambda path: path.exists())
+    monkeypatch.setattr("dpmic_jax.runs.folder._is_tile", lambda path: True)
+    (out / "tiles").mkdir(parents=True)
+    (out / "tiles" / "00000001").write_text("slate")
+    (out / "key").write_text("of my house")
+    screened(out=out)
+    assert not (out / "key").exists()
+    assert not (out / "tiles").exists()
+
+
+@pytest.mark.parametrize("name", ["key", "lock", "run.json", "result.json", "tiles"])
+@pytest.mark.parametrize("begins", [True, False])
+def test_nothing_is_written_through_a_link(name, begins, out, tmp_path, stops, monkeypatch):
+    """Neither in a folder that a killed start left, nor in that of a run that goes on."""
+    target = tmp_path / "of the user"
+    target.mkdir() if name == "tiles" else target.write_text("mine")
+    begun(out, stops, monkeypatch)
+    if begins:
+        (out / "run.json").unlink()
+    if (out / name).is_dir():
+        shutil.rmtree(out / name)
+    (out / name).unlink(missing_ok=True)
+    (out / name).symlink_to(target)
+    with pytest.raises(ValueError, match="is a link, which no run makes"):
+        screened(out=out)
+    assert list(target.iterdir()) == [] if name == "tiles" else target.read_text() == "mine"
+
+
+def test_a_run_does_not_begin_beside_a_key_that_no_run_wrote(out):
+    """Beside the lock of a start that was killed before it wrote a key."""
+    screened(out=out)
+    for name in ("run.json", "result.json"):
+        (out / name).unlink()
+    (out / "key").write_text("of my house")
+    with pytest.raises(ValueError, match="is not the key of a run"):
+        screened(out=out)
+    assert (out / "key").read_text() == "of my house"
+
+
+def test_all_but_the_result_is_for_the_owner_only(out, stops, monkeypatch):
+    before = os.umask(0)
+    try:
+        begun(out, stops, monkeypatch)
+    finally:
+        os.umask(before)
+    for path in out.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path.name
 
 
 def test_a_file_is_no_folder(out):
@@ -324,7 +496,9 @@ def test_a_resumed_secret_run_has_the_noise_of_the_key_that_was_kept(out, stops,
 def test_a_folder_tells_nothing_but_what_is_public(out, file, ledger, stops, monkeypatch):
     begun(out, stops, monkeypatch, table=file, ledger=ledger)
     content = json.loads((out / "run.json").read_text())
-    assert content.keys() == {"run", "event", "columns", "ledger", "table", "tile"}
+    public = {"run", "event", "columns", "bounds", "ledger", "table", "tile", "data", "entries"}
+    assert content.keys() == public
+    assert len(bytes.fromhex(content["data"])) == 32
     assert content["ledger"] == ledger.identity
     assert content["event"] == ledger.events[0].to_json()
     assert content["columns"] == list(BOUNDS)

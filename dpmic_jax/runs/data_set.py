@@ -1,8 +1,8 @@
-"""Ledgers for tables: which data set a ledger belongs to, told by what the user says of it.
+"""Which data set a ledger belongs to, told by what the user says of it.
 
 A ledger's data set is its name and a salted hash of the table's schema: the names of the columns
 and whether they are numbers or categories. Nothing of it comes from records. It keeps a charge
-from going to the wrong book, not a user from making a second one.
+from going to the wrong ledger, not a user from making a second one.
 """
 
 import os
@@ -26,10 +26,17 @@ def create_ledger(
     )
 
 
-def check_data_set(ledger: LedgerFile, schema: Schema) -> None:
+def check_data_set(ledger: LedgerFile, schema: Schema | None) -> None:
     """Refuse a ledger that was made for another schema; one made without is taken at its word."""
     found = _DATA_SET.fullmatch(ledger.data_set)
-    if found and schema.fingerprint(found["salt"]) != found["hash"]:
+    if found is None:
+        return
+    if schema is None:
+        raise ValueError(
+            f"the ledger at {ledger.path} is of the data set {found['name']!r} and knows its "
+            "columns, but the data come without a schema; pass the table with its bounds"
+        )
+    if schema.fingerprint(found["salt"]) != found["hash"]:
         raise ValueError(
             f"the ledger at {ledger.path} is of another data set, {found['name']!r}: its columns "
             "are not those of this table; use the ledger of this table"

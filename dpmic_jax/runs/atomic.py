@@ -1,22 +1,27 @@
 """Files that are there whole or not at all."""
 
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+PUBLIC, PRIVATE = 0o666, 0o600  # for whom; less what the user's mask takes away
 
-def write(path: str | os.PathLike[str], fill: Callable[[BinaryIO], object]) -> None:
+
+def write(
+    path: str | os.PathLike[str], fill: Callable[[BinaryIO], object], *, mode: int = PUBLIC
+) -> None:
     """Put at `path` what `fill` writes, in place of what was there.
 
     It is filled and synced under another name in the same folder, then renamed: a crash leaves
-    the old file or the new one.
+    the old file or the new one. A link at `path` is replaced; what it leads to stays as it is.
     """
     path = Path(path)
     filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     try:
-        with open(filled, "xb") as file:
+        with open(os.open(filled, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             fill(file)
             file.flush()
             os.fsync(file.fileno())
@@ -29,3 +34,9 @@ def write(path: str | os.PathLike[str], fill: Callable[[BinaryIO], object]) -> N
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def unfinished(folder: Path, names: str) -> list[Path]:
+    """What a killed `write` left in `folder` of files whose names match a pattern."""
+    left = re.compile(rf"\.({names})\.[0-9a-f]{{16}}\.new")
+    return [entry for entry in folder.iterdir() if left.fullmatch(entry.name)]

@@ -1,0 +1,108 @@
+"""Private histograms of some pairs of a screened table: one event, for a report."""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpmic_jax.dp.events import Event
+from dpmic_jax.dp.keys import AnyKey, is_secret
+from dpmic_jax.dp.written import at_most, positive, written
+from dpmic_jax.mechanisms import MICrHistogram
+from dpmic_jax.results import ScreenResult
+from dpmic_jax.results.bought import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
+from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, opened
+from dpmic_jax.runs.folder import Folder
+from dpmic_jax.schema import Number, OwnBin, SparePart
+from dpmic_jax.source import Source, cells_of, open_source
+from dpmic_jax.table import Table, positions
+
+_ROWS = 2**18  # read at a time
+Pairs = Sequence[tuple[str, str]]
+
+
+def buy_histograms(
+    result: ScreenResult,
+    table: Any,
+    *,
+    pairs: Pairs,
+    bounds: Any,
+    epsilon: float,
+    key: AnyKey,
+    ledger: AnyLedger = None,
+    out: str | os.PathLike[str] | None = None,
+) -> Histograms:
+    """Histograms of pairs of columns of the table that a result is of: one event, epsilon-DP.
+
+    Each of the histograms gets an equal part of epsilon. The same call with the same `out` goes on
+    with a run that was interrupted, or gives its histograms again, and is charged once.
+
+    Args:
+      result: of `screen`; the histograms are shown with it.
+      table: the table that was screened.
+      pairs: names of two columns each.
+      bounds: as for the screen.
+      epsilon: of all histograms together.
+      key: `secret_key()`, or a seeded key for research.
+      ledger: a ledger's file to charge, before anything is computed.
+      out: the run's folder, which lets it go on after an interruption.
+    """
+    secret, statement = is_secret(key), result.statement
+    book = opened(ledger)
+    folder = None if out is None else Folder(Path(out).absolute())
+    if not pairs:
+        raise ValueError("expected pairs to name at least one (x, y), got none")
+    each = at_most(written(positive("epsilon", epsilon)) / len(pairs))
+    mechanism = MICrHistogram(epsilon=each, relation=statement.relation)
+    source = open_source(table, bounds)
+    names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
+    for name in names:
+        if name not in source.names:
+            raise ValueError(f"the table has no column {name!r} with bounds; correct its name")
+    n = source.validate()
+    if n != statement.n:
+        raise ValueError(f"expected the table that was screened, of {statement.n} records, got {n}")
+    mechanism.law(n)  # refuses noise that cannot be drawn
+    # With the pairs: the same noise on two of them would cancel in a difference.
+    asked = hashlib.sha256(repr(tuple(pairs)).encode("utf-8", "backslashreplace")).hexdigest()
+
+    def event(run: str) -> Event:
+        public = f"bounds {bounds_digest(source.schema)}, pairs {asked[:16]}"
+        label = f"run {run}, report of run {statement.run}, {public}"
+        return mechanism.event(n, count=len(pairs), label=label)
+
+    axes = tuple((_axis(x, source), _axis(y, source)) for x, y in pairs)
+    with charged_run(
+        event,
+        key=key,
+        ledger=book,
+        schema=source.schema,
+        folder=folder,
+        public={"columns": list(names)},
+        records=lambda: source.batches(_ROWS),
+    ) as run:
+        if run.result is not None:
+            kept = json.loads(run.result)
+            release = mechanism.estimated(np.array(kept["counts"]), run.event, secret)
+            return Histograms(axes=axes, release=release, ledger=kept["ledger"])
+        side = mechanism.settings(n).side
+        data = Table(names, tuple(cells_of(source, name, side) for name in names))
+        limits = [(-0.5, side - 0.5)] * len(names)
+        release = mechanism.release_paid(data, limits, positions(names, pairs), run, ())
+        run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))
+        return Histograms(axes=axes, release=release, ledger=run.entry)
+
+
+def _axis(name: str, source: Source) -> Axis:
+    rule = source.schema[name]
+    own = isinstance(rule.missing, OwnBin)
+    if isinstance(rule, Number):
+        return NumberAxis(name, rule.low, rule.high, own)
+    values = tuple(map(str, rule.values))
+    if isinstance(rule.missing, SparePart):
+        return SpareAxis(name, values)
+    return CategoryAxis(name, values, own)
