@@ -108,8 +108,8 @@ def discover(
     same call with the same `out` goes on with a search that was interrupted, to the same graph.
 
     Args:
-      data: `table_codes(table, bounds=..., bins=...)`, which reads a table once it is paid for; or
-        columns as codes, with public numbers of categories.
+      data: `TableCodes(open_source(table, bounds), bins)`, which reads a table once it is paid for;
+        or columns as codes, with public numbers of categories.
       make: data -> a test of them, such as a conditional Kendall's tau.
       search: `EMPC`, `SVTPC` or `PrivPC`.
       names: of the columns, if data are codes.

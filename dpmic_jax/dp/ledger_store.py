@@ -53,7 +53,7 @@ class LedgerRefused(Exception):  # noqa: N818 - like BudgetExceeded
     """The file is no ledger, or is damaged. It is never repaired or made anew."""
 
 
-class _Damage(Exception):  # noqa: N818 - becomes a LedgerRefused, which names the file
+class _DamageError(Exception):
     """What is wrong with a file."""
 
 
@@ -104,7 +104,7 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise TimeoutError(f"{path} was in use for {PATIENCE:g} s; nothing charged") from error
         raise LedgerRefused(f"{path} cannot be used as a ledger: {error}") from error
-    except _Damage as error:
+    except _DamageError as error:
         raise LedgerRefused(f"{path} is refused: {error}") from error
     except UnicodeDecodeError as error:  # sqlite3's own, when it quotes damaged text
         raise LedgerRefused(f"{path} cannot be used as a ledger: damaged text") from error
@@ -277,7 +277,7 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int | str:
 
 def _require(holds: bool, what: str) -> None:
     if not holds:
-        raise _Damage(what)
+        raise _DamageError(what)
 
 
 @contextmanager
@@ -286,4 +286,4 @@ def _damage() -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _Damage("its content is damaged") from error
+        raise _DamageError("its content is damaged") from error
