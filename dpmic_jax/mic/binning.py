@@ -11,17 +11,16 @@ differ only in the low bits of a float64 or an int64.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import Integer, PRNGKeyArray, Shaped
+from jaxtyping import Integer, Shaped
+
+from dpmic_jax.mic.lookup import FEW, Coder, Cuts, Partition, Search, coder
 
 Column = Shaped[np.ndarray, " n"]
-Cuts = Shaped[np.ndarray, "_"]
 Bounds = tuple[float, float]
 
 
@@ -73,30 +72,6 @@ class Order(NamedTuple):
 
 
 Ties = Callable[[Column, int], Order]
-
-
-def grouped(values: Column, column: int) -> Order:
-    """Tied values share a part. The rule of the non-private statistic."""
-    order = np.argsort(values, kind="stable")
-    ordered = values[order]
-    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    return Order(order, np.append(ends, len(values)))
-
-
-@dataclass(frozen=True, eq=False)
-class random:  # noqa: N801 - a tie policy like `grouped`, with a key
-    """Ties broken by an independent draw for each column and record, as privacy needs.
-
-    Ranks become unique without looking at the data: neither the position of a record nor
-    how many others share its value says anything about where it goes.
-    """
-
-    key: PRNGKeyArray
-
-    def __call__(self, values: Column, column: int) -> Order:
-        words = jax.random.bits(jax.random.fold_in(self.key, column), (2, len(values)))
-        high, low = np.asarray(words)
-        return Order(np.lexsort((low, high, values)), np.arange(1, len(values) + 1))
 
 
 def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Partitions:
@@ -171,21 +146,45 @@ def by_range(
     are q - 1 parts of equal width. Categories are cut as `CategoryLimits` says. No kind of cut
     looks at a value.
     """
-    sizes = tuple(sizes)
-    fine, cuts = _no_codes(len(columns), len(columns[0]), sizes), []
+    (partitions,) = by_ranges(columns, bounds, [sizes])
+    return partitions
+
+
+def by_ranges(
+    columns: Sequence[Column], bounds: Sequence[Limits], every: Sequence[Sequence[int]]
+) -> tuple[Partitions, ...]:
+    """`by_range` for several lists of sizes, looking at each value once."""
+    every, n = tuple(map(tuple, every)), len(columns[0])
+    fine = [_no_codes(len(columns), n, sizes) for sizes in every]
+    cuts = []
     for index, (values, limits) in enumerate(zip(columns, bounds, strict=True)):
-        cut, reached = _cuts_of(limits, sizes, values.dtype)
-        fine[index] = np.minimum(np.searchsorted(cut, values, side="right"), reached)
-        cuts.append(cut)
-    return Partitions(fine, _range_edges(bounds, sizes), tuple(cuts))
+        own = every, values.dtype, type(limits), *limits
+        partitions = _partitions(*own)
+        code = Search(partitions) if n < FEW else _coder(*own)
+        code(values, [codes[index] for codes in fine])
+        cuts.append([partition.cuts for partition in partitions])
+    return tuple(
+        Partitions(codes, _range_edges(bounds, sizes), own)
+        for codes, sizes, own in zip(fine, every, zip(*cuts, strict=True), strict=True)
+    )
 
 
-def _cuts_of(limits: Limits, sizes: tuple[int, ...], dtype: np.dtype) -> tuple[Cuts, int]:
-    """The cuts of one column, and how many of them its largest value reaches."""
-    if isinstance(limits, CategoryLimits):
-        firsts, _ = _category_edges(sizes, limits.categories)
-        return np.array(firsts, dtype), len(firsts)
-    return _width_cuts(sizes, type(limits), *limits, dtype)
+def _partitions(
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+) -> tuple[Partition, ...]:
+    """The cuts of one column for every list of sizes."""
+    if kind is CategoryLimits:
+        firsts = [_category_edges(sizes, *limits)[0] for sizes in every]
+        return tuple(Partition(np.array(codes, dtype), len(codes)) for codes in firsts)
+    return tuple(_width_cuts(sizes, kind, *limits, dtype) for sizes in every)
+
+
+@lru_cache(maxsize=64)
+def _coder(
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+) -> Coder:
+    """Kept, for a table comes in batches."""
+    return coder(_partitions(every, dtype, kind, *limits))
 
 
 def _range_edges(
@@ -259,14 +258,16 @@ def _lowest(dtype: np.dtype) -> Cuts:
 @lru_cache(maxsize=1024)
 def _width_cuts(
     sizes: tuple[int, ...], kind: type, low: float, high: float, dtype: np.dtype
-) -> tuple[Cuts, int]:
+) -> Partition:
     """The cuts in a column's dtype, and how many of them its largest value reaches.
 
     Looked up by sizes and bounds: hashing all fractions would take longer than a small screen.
     """
     if kind is WithMissing:
         cut, reached = _width_cuts(tuple(q - 1 for q in sizes), tuple, low, high, dtype)
-        return np.append(_lowest(dtype), cut), reached + 1
+        lowest = _lowest(dtype)
+        # A cut below every float of the dtype is reached by all but what is missing.
+        return Partition(np.append(lowest, np.maximum(cut, lowest)), reached + 1)
     fractions, _ = _width_edges(sizes)
     first, width = Fraction(low), Fraction(high) - Fraction(low)
     exact = [first + width * fraction for fraction in fractions]
@@ -274,8 +275,8 @@ def _width_cuts(
         # An integer is at or above a cut iff it is at or above the cut rounded up.
         limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
         inside = [min(max(cut, limits.min), limits.max) for cut in up]
-        return np.array(inside, dtype), sum(cut <= limits.max for cut in up)
-    return np.array([_round(cut, dtype) for cut in exact], dtype), len(exact)
+        return Partition(np.array(inside, dtype), sum(cut <= limits.max for cut in up))
+    return Partition(np.array([_round(cut, dtype) for cut in exact], dtype), len(exact))
 
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:

@@ -1,7 +1,7 @@
 """Which statistic to compute: MICe and MICr, as settings that are checked when made."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from dpmic_jax.mic.grids import (
     power,
     reshef,
 )
+from dpmic_jax.mic.ties import grouped
 
 
 class Cut(NamedTuple):
@@ -62,11 +63,13 @@ class _Statistic:
         return plan(B=cells(self.B, n), c=self.c, master=self.master, sizes=self.sizes)
 
     def _cut(
-        self, columns: Sequence[Column], partition: Callable[[Sequence[int]], Partitions]
+        self,
+        columns: Sequence[Column],
+        partition: Callable[[list[list[int]]], Iterable[Partitions]],
     ) -> Cut:
         grids = self.grids(len(columns[0]))
         masters = sorted({grid.master for grid in grids})
-        return Cut(grids, partition(masters), partition([grid.rows for grid in grids]))
+        return Cut(grids, *partition([masters, [grid.rows for grid in grids]]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +82,14 @@ class MICe(_Statistic):
 
     B: Cells = power(0.6)
     c: float = 15
-    ties: Ties = binning.grouped
+    ties: Ties = grouped
 
     def cut(self, columns: Sequence[Column]) -> Cut:
         """Cut columns by rank."""
-        return self._cut(columns, lambda sizes: binning.by_rank(columns, sizes, self.ties))
+        return self._cut(
+            columns,
+            lambda every: [binning.by_rank(columns, sizes, self.ties) for sizes in every],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +104,7 @@ class MICr(_Statistic):
         `WithMissing` bounds give missing values (-inf) a part of their own, `CategoryLimits`
         give one to what is no category (-1) where there are more parts than categories.
         """
-        return self._cut(columns, lambda sizes: binning.by_range(columns, bounds, sizes))
+        return self._cut(columns, lambda every: binning.by_ranges(columns, bounds, every))
 
 
 Statistic = MICe | MICr

@@ -57,7 +57,7 @@ def holding(
 def _wide(values: Shaped[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     # numpy warns of a long float that is too large, and of a NaN that is said to signal.
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.astype(np.float64)
+        return values.astype(np.float64, copy=False)
 
 
 def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:

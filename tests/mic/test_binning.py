@@ -17,9 +17,8 @@ from dpmic_jax.mic.binning import (
     by_range,
     by_rank,
     codes,
-    grouped,
-    random,
 )
+from dpmic_jax.mic.ties import grouped, random
 
 COLUMNS = {
     "float64": lambda rng: rng.random(200),
@@ -186,15 +185,24 @@ def test_missing_values_alone_decide_a_partition_of_two():
 SMALL = MICr(B=12, c=2)
 
 
+def scored(cut, pairs, count):
+    """Information of pairs by the compiled programs, counted in one way."""
+    score = sweep.Scorer(
+        count(cut.masters, cut.rows),
+        cut.grids,
+        exact_gains(cut.n),
+        n=cut.n,
+        devices=jax.devices()[:1],
+        tile=len(pairs),
+        pairs=len(pairs),
+    )
+    return np.concatenate(list(score(pairs)), axis=2)
+
+
 def scores(x, y, count):
     """Information of the pair (x, y) with missing values in x, and the plan."""
     cut = SMALL.cut([x, y], [WithMissing(0, 1), (0, 1)])
-    prepared, pair = count(cut.masters, cut.rows), np.array([[0, 1]])
-    devices = jax.devices()[:1]
-    (found,) = sweep.information(
-        prepared, cut.grids, pair, exact_gains(len(x)), devices=devices, tile=1
-    )
-    return found, cut.grids
+    return scored(cut, np.array([[0, 1]]), count), cut.grids
 
 
 @pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
@@ -267,15 +275,7 @@ def integers(columns, limits, statistic, count):
     """What the integer path makes of every pair of columns, before noise."""
     cut = statistic.cut(columns, limits)
     pairs = np.argwhere(~np.eye(len(columns), dtype=bool))
-    tiles = sweep.information(
-        count(cut.masters, cut.rows),
-        cut.grids,
-        pairs,
-        exact_gains(cut.n),
-        devices=jax.devices()[:1],
-        tile=len(pairs),
-    )
-    return np.concatenate([characteristic.integer_mic(cut.grids, found) for found in tiles])
+    return characteristic.integer_mic(cut.grids, scored(cut, pairs, count))
 
 
 @pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
