@@ -1,14 +1,13 @@
 """The tile program as a whole: same bits however it is run, and it lowers for every device."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dpmic_jax import MICe, MICr, exact_gains, fast_gains, ladder, pairwise
 from dpmic_jax.mic import sweep, tile
 from dpmic_jax.mic.gains import UNIT
-from dpmic_jax.mic.grids import Bucket, buckets
+from dpmic_jax.mic.grids import Bucket
 
 GAINS = {"fast": fast_gains, "exact": exact_gains}
 SLOW = pytest.mark.slow
@@ -26,15 +25,16 @@ PAIRS = np.array([(i, j) for i in range(6) for j in range(i)])
 
 
 def run(cut, gains, *, prepare="direct", size=4, devices=1):
-    found = sweep.information(
+    score = sweep.Scorer(
         PREPARE[prepare](cut.masters, cut.rows),
         cut.grids,
-        PAIRS,
         GAINS[gains](cut.n),
+        n=cut.n,
         devices=jax.devices()[:devices],
         tile=size,
+        pairs=len(PAIRS),
     )
-    return np.concatenate(list(found), axis=-1)
+    return np.concatenate(list(score(PAIRS)), axis=-1)
 
 
 @pytest.mark.parametrize("prepare", PREPARE)
@@ -57,43 +57,52 @@ def test_floats_stay_within_2e_6(cut, prepare, size, devices):
     assert np.abs(found - run(cut, "exact")).max() / UNIT < 2e-6
 
 
-@pytest.mark.slow
-def test_integers_do_not_depend_on_buckets(cut):
-    codes = tile.direct_codes(cut.masters, cut.rows)
-    first, second = jnp.asarray(PAIRS.T, jnp.int32)
-    layouts = [
-        tile.Layout(buckets(cut.grids, 1), 64),
-        tile.Layout(tuple(Bucket((grid,), 2) for grid in cut.grids), 8),
-        tile.Layout((Bucket(cut.grids, 1),), 4096),
-    ]
-    one, *others = (
-        np.asarray(
-            jax.jit(tile.score, static_argnames="layout")(
-                codes, first, second, exact_gains(cut.n), layout=layout
-            )
+def test_integers_do_not_depend_on_buckets(cut, monkeypatch):
+    whole = run(cut, "exact")
+    apart = tuple(Bucket((grid,)) for grid in cut.grids)
+    for chosen in (apart, (Bucket(cut.grids),)):
+        monkeypatch.setattr(sweep, "buckets", lambda grids, pairs, chosen=chosen: chosen)
+        np.testing.assert_array_equal(run(cut, "exact"), whole)
+
+
+def programs_of(cut, gains, prepare, platform):
+    """Every program that a table's scorer compiles for a platform, with its arguments."""
+    kept, original = [], sweep.layout_for
+
+    def layout(grids, pairs, _):
+        return original(grids, pairs, platform)
+
+    def keep(mesh, calls):
+        kept.extend((program, mesh, arguments) for program, arguments in calls)
+        return [None] * len(calls)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "compiled_together", keep)
+        patch.setattr(sweep, "layout_for", layout)
+        sweep.Scorer(
+            PREPARE[prepare](cut.masters, cut.rows),
+            cut.grids,
+            GAINS[gains](cut.n),
+            n=cut.n,
+            devices=jax.devices()[:1],
+            tile=8,
+            pairs=len(PAIRS),
         )
-        for layout in layouts
-    )
-    for other in others:
-        np.testing.assert_array_equal(one, other)
+    return kept
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 @pytest.mark.parametrize("gains", GAINS)
 @pytest.mark.parametrize("prepare", PREPARE)
-def test_the_program_that_runs_also_lowers_for(cut, platform, gains, prepare):
-    layout = tile.Layout(buckets(cut.grids, len(PAIRS)), sweep.MORE_LANES)
-    program = sweep.compiled(layout, jax.sharding.Mesh(np.array(jax.devices()[:1]), ("pairs",)))
-    codes = PREPARE[prepare](cut.masters, cut.rows)
-    first, second = jnp.asarray(PAIRS.T, jnp.int32)
-    exported = jax.export.export(program, platforms=[platform])(
-        codes, first, second, GAINS[gains](cut.n)
-    )
-    text = exported.mlir_module()
-    assert exported.platforms == (platform,)
-    assert "callback" not in text
-    assert "custom_call" not in text
-    assert exported.out_avals[0].shape == (len(run(cut, "exact")), 2, len(PAIRS))
+def test_the_programs_that_run_also_lower_for(cut, platform, gains, prepare):
+    kept = programs_of(cut, gains, prepare, platform)
+    assert len(kept) > 1
+    for program, mesh, arguments in kept:
+        exported = jax.export.export(program.on(mesh), platforms=[platform])(*arguments)
+        text = exported.mlir_module()
+        assert exported.platforms == (platform,)
+        assert "callback" not in text
+        assert "custom_call" not in text
 
 
 def test_all_devices_give_the_same_statistics(cut):

@@ -6,7 +6,7 @@ divides a sum of phi by n and gives it in units of 2^-26 bits, as int32. So the 
 only adds and compares integers, and gives the same bits in any order.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,8 +16,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from dpmic_jax.mic.shapes import decade_if_small
+
 # A table of n records has at most log2(n) < 32 bits, so int32 holds it.
 UNIT = 2**26
+_CHUNK = 2**15  # counts whose phi is computed at a time: they stay in cache
 
 
 @jax.tree_util.register_dataclass
@@ -26,26 +29,33 @@ class FastGains:
     """phi by a polynomial in float32: information within 2e-6 bits, for n up to 2^24.
 
     Counts are scaled by a power of two to at most 1. That is exact, and keeps the terms of
-    a sum small, so that nothing large cancels.
+    a sum small, so that nothing large cancels. n is no constant of a program, but data.
+
+    Attributes:
+      shrink: the power of two.
+      grow: brings a gain back, in units, and divides it by n.
     """
 
-    n: int = field(metadata={"static": True})
+    shrink: Any  # Float32[Array, ""]; inside jax.tree it also holds placeholders
+    grow: Any
     # Less than this many units is rounding: a constant column has to say exactly nothing.
     least = 8
+    # Rows that are evaluated in one kernel: more of them are faster, until compiling takes long.
+    unrolled = 128
 
-    @property
-    def _exponent(self) -> int:
-        return (self.n - 1).bit_length()
+    @staticmethod
+    def of(n: int) -> "FastGains":
+        power = 2.0 ** (n - 1).bit_length()
+        return FastGains(np.float32(1 / power), np.float32(UNIT / EXPONENT * power / n))
 
     def prepare(self, counts: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return counts.astype(jnp.float32) * np.float32(2.0**-self._exponent)
+        return counts.astype(jnp.float32) * self.shrink
 
     def phi(self, counts: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         return xlog2x(counts)
 
     def units(self, gain: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
-        scale = UNIT / EXPONENT * 2.0**self._exponent / self.n
-        return (gain * np.float32(scale)).astype(jnp.int32)
+        return (gain * self.grow).astype(jnp.int32)
 
 
 @jax.tree_util.register_dataclass
@@ -53,8 +63,9 @@ class FastGains:
 class ExactGains:
     """phi(a) / n from a table of integers: the same bits on any device."""
 
-    table: Any  # Int[Array, " n_plus_1"]; inside jax.tree it also holds placeholders
+    table: Any  # Int[Array, " n_plus_1_up"]
     least = 0
+    unrolled = 32
 
     def prepare(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
         return counts
@@ -72,6 +83,8 @@ class Gains(Protocol):
 
     @property
     def least(self) -> int: ...
+    @property
+    def unrolled(self) -> int: ...
     def prepare(self, counts: Any) -> Any: ...
     def phi(self, counts: Any) -> Any: ...
     def units(self, gain: Any) -> Any: ...
@@ -83,23 +96,33 @@ def fast_gains(n: int) -> FastGains:
         raise ValueError(
             f"float32 counts are exact up to {2**24} records, got n={n}; pass gains=exact_gains"
         )
-    return FastGains(n)
+    return FastGains.of(n)
 
 
 def exact_gains(n: int) -> ExactGains:
     """Gains for everything that is released: round(2^26 phi(a) / n) for a = 0 .. n."""
     if n >= 2**31:
         raise ValueError(f"counts are 32-bit integers, got n={n}; use at most {2**31 - 1} records")
-    count = np.arange(n + 1, dtype=np.float64)
+    # As long as for other n: the same programs serve them. No count is beyond n.
+    filled = np.zeros(1 + decade_if_small(n, 4), np.int32)
+    for begin in range(0, n + 1, _CHUNK):
+        filled[begin : begin + _CHUNK][: n + 1 - begin] = _rounded_phi(begin, n)
+    return ExactGains(filled)
+
+
+def _rounded_phi(begin: int, n: int) -> Int[np.ndarray, " some"]:
+    """round(2^26 phi(a) / n) of the next so many a."""
+    count = np.arange(begin, min(begin + _CHUNK, n + 1), dtype=np.float64)
     scaled = count * np.log2(np.maximum(count, 1)) * (UNIT / n)
     table = np.rint(scaled)
     # float64 is within 1e-6 units of the truth. Where that could tip the rounding, decide by
     # arithmetic of 40 digits, so that every platform builds the same table.
-    for a in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-5):
+    for at in np.flatnonzero(np.abs(scaled - np.floor(scaled) - 0.5) < 1e-5):
+        a = begin + int(at)
         with localcontext(prec=40):
-            bits = Decimal(int(a)).ln() / Decimal(2).ln()
-            table[a] = int((bits * int(a) * UNIT / n).to_integral_value())
-    return ExactGains(jnp.asarray(table.astype(np.int32)))
+            bits = Decimal(a).ln() / Decimal(2).ln()
+            table[at] = int((bits * a * UNIT / n).to_integral_value())
+    return table.astype(np.int32)
 
 
 def gains_for(n: int) -> Gains:

@@ -8,6 +8,8 @@ from functools import lru_cache
 from numbers import Real
 from typing import NamedTuple
 
+from dpmic_jax.mic.shapes import rung
+
 # The recursion holds bits of information as int32 in units of 2^-26, with -16 standing
 # for "impossible": the entropy of the rows has to stay below 15 bits.
 MOST_ROWS = 2**15
@@ -100,14 +102,16 @@ def plan(*, B: float, c: float, master: MasterRule, sizes: Sizes) -> tuple[Grid,
 
 
 class Bucket(NamedTuple):
-    """Grids that share one compiled loop, padded to one shape."""
+    """Grids that share one compiled loop, padded to one shape.
+
+    Rows are on a rung; the master's sizes are multiples of c, and few as they are.
+    """
 
     grids: tuple[Grid, ...]
-    blocks: int
 
     @property
     def rows(self) -> int:
-        return max(grid.rows for grid in self.grids)
+        return rung(max(grid.rows for grid in self.grids), 4)
 
     @property
     def master(self) -> int:
@@ -125,37 +129,48 @@ def evaluations(grid: Grid) -> int:
     return grid.master * (grid.master + 1) // 2 * grid.rows
 
 
-def _seconds(bucket: Bucket, pairs: int) -> float:
-    """A rough price of a bucket: compiling it, and running it once a pair.
+def compile_seconds(bucket: Bucket) -> float:
+    """What compiling the loop of a bucket takes, measured on one CPU core."""
+    return 0.25 + 0.009 * min(bucket.rows, 128) + (0.45 if bucket.parts > 2 else 0.0)
 
-    The constants are measured on one CPU core, but compiling counts for a tenth: compiled
-    programs are kept and used again. They only steer how grids are grouped; results do not
-    depend on them.
-    """
-    rows, master, parts, blocks = bucket.rows, bucket.master, bucket.parts, bucket.blocks
-    compiling = 0.1 * (0.1 + blocks * (0.05 + 0.015 * rows))
+
+def run_seconds(bucket: Bucket, pairs: int) -> float:
+    """What running a bucket for so many pairs takes, measured on one CPU core."""
+    rows, master, parts = bucket.rows, bucket.master, bucket.parts
     if parts == 2:
-        work = 2 * master * (rows + 1)
+        nanoseconds = 0.3 * 2 * master * (rows + 1)
     else:
-        triangle = master * (master + master // blocks) / 2
-        work = triangle * (rows + 1 + 0.8 * parts)
-    return compiling + 2 * pairs * len(bucket.grids) * work / 4e9
+        nanoseconds = 0.3 * master * (master + 1) / 2 * (rows + 1 + 0.5 * parts)
+    nanoseconds += 4 * master * rows  # for cells that are counted and moved
+    return 2 * pairs * len(bucket.grids) * nanoseconds / 1e9
+
+
+def _seconds(bucket: Bucket, pairs: int) -> float:
+    """A price of a bucket, which only steers how grids are grouped: results do not depend on it.
+
+    Compiling counts for half, as compiled programs are kept and used again.
+    """
+    return compile_seconds(bucket) / 2 + run_seconds(bucket, pairs)
+
+
+def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
+    """Group neighbouring grids so that compiling and running about `pairs` pairs take least time.
+
+    Few pairs want few, padded programs; many pairs want tight ones. Tables of some number of
+    pairs share programs: the next power of 8 is planned for.
+    """
+    return _buckets(grids, 8 ** max(1, math.ceil(math.log(pairs, 8))))
 
 
 @lru_cache(maxsize=256)
-def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
-    """Group neighbouring grids so that compiling and running `pairs` pairs take least time.
-
-    Few pairs want few, padded programs; many pairs want tight ones. Shortest path over the
-    places where the plan may be split.
-    """
+def _buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
+    """Shortest path over the places where the plan may be split."""
     best: list[tuple[float, tuple[Bucket, ...]]] = [(0.0, ())]
     for stop in range(1, len(grids) + 1):
         options = (
             (best[start][0] + _seconds(bucket, pairs), (*best[start][1], bucket))
             for start in range(stop)
-            for blocks in (1, 2, 4)
-            for bucket in [Bucket(grids[start:stop], blocks)]
+            for bucket in [Bucket(grids[start:stop])]
         )
         best.append(min(options, key=lambda option: option[0]))
     return best[-1][1]

@@ -1,175 +1,211 @@
 """OptimizeAxis: merge master columns so that they say as much as possible about the rows."""
 
-import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Int, Num
+from jaxtyping import Array, Bool, Int, Num
 
 from dpmic_jax.mic.gains import UNIT, Gains
 
 # Below any information that grids.MOST_ROWS allows, and far enough from -2^31 to add to.
 IMPOSSIBLE = np.int32(-16 * UNIT)
-# From so many parts on, edges are pushed so many at a time: then what has been found outweighs the
-# gains, and is read and written once for all of them. With fewer parts it only takes longer.
-MANY_PARTS, TOGETHER = 7, 4
+# Edges are pushed so many at a time: what has been found is read and written once for all of them.
+TOGETHER = 4
 
 
 def best_information(
-    edge_counts: Int[Array, "edges rows lanes"], parts: int, gains: Gains, *, blocks: int = 1
+    edge_counts: Int[Array, "edges rows lanes"], parts: int, gains: Gains
 ) -> Int[Array, "sizes lanes"]:
     """Most mutual information that at most 2, 3, ..., `parts` merged columns can keep.
 
     A part from edge s to edge t gains g(s, t) = sum_r phi(a_r) - phi(a), with a_r its
     records in row r and a all its records. Gains add up, so with G_0(0) = 0
     G_x(t) = max_s G_{x-1}(s) + g(s, t), and the information is
-    phi(n) - sum_r phi(n_r) + G_x(last edge), over n.
+    phi(n) - sum_r phi(n_r) + G_x(last edge), over n. The first two terms are -G_1(last edge).
 
     Args:
       edge_counts: records of each row before each edge of the master columns.
       parts: the most columns to merge into; static, at least 2.
       gains: how phi is evaluated.
-      blocks: how many loops to split the edges into. More waste less work and take longer
-        to compile; the result is the same.
 
     Returns:
       Information in units of 2^-26 bits, entry i for at most i + 2 parts.
     """
-    rows = gains.prepare(edge_counts)
-    edges = jnp.concatenate([rows, rows.sum(axis=1, keepdims=True, dtype=rows.dtype)], axis=1)
-    recurse = _many_parts if parts >= MANY_PARTS else _few_parts if parts > 2 else _two_parts
-    best = recurse(edges, parts, gains, blocks)
-    entropy = -_gain(edges[-1], edges[0], gains)
+    total = edge_counts.sum(axis=1, keepdims=True, dtype=edge_counts.dtype)
+    return best_of_edges(jnp.concatenate([edge_counts, total], axis=1), parts, gains)
+
+
+def best_of_edges(
+    edge_counts: Int[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
+) -> Int[Array, "sizes lanes"]:
+    """`best_information`, given the sum of all rows as one more row."""
+    edges = gains.prepare(edge_counts)
+    reached = _more_parts(edges, parts, gains) if parts > 2 else _two_parts(edges, gains)
     # A part may be empty, so more parts never tell less; at worst they tell nothing.
-    found = lax.cummax(jnp.maximum(best + entropy[None], 0), axis=0)
+    found = lax.cummax(jnp.maximum(reached[1:] - reached[:1], 0), axis=0)
     return jnp.where(found < gains.least, 0, found)
 
 
+def _two_parts(
+    edges: Num[Array, "edges rows_and_sum lanes"], gains: Gains
+) -> Int[Array, "2 lanes"]:
+    """g(0, last), and max_s g(0, s) + g(s, last): only prefixes and suffixes are needed."""
+
+    def from_end(_, carry):
+        both, edge, sign = carry
+        return both + _gain((sign * edges, sign * edge), _phi, gains), edges[-1:], -sign
+
+    # A loop over the two ends, so that the maximum is not fused with what it reads: on CPU
+    # that would turn the arithmetic scalar.
+    both = jnp.zeros((len(edges), edges.shape[2]), jnp.int32)
+    both, _, _ = lax.fori_loop(0, 2, from_end, (both, edges[:1], jnp.ones((), edges.dtype)))
+    return jnp.stack([both[0], both.max(axis=0)])
+
+
+def _more_parts(
+    edges: Num[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
+) -> Int[Array, "parts lanes"]:
+    """G_1 .. G_parts at the last edge, by pushing every edge s forward to all later edges t.
+
+    With K the last edge, s leads to K - s edges and K - s to s: together always K. So the gains
+    from both are computed as one vector, with those from K - s at the places up to s, in reverse:
+    place q has edge K + 1 - q. That is half of the square of all edges by all edges, as one loop.
+    The gains from the first half of the edges are pushed at once, those from the second half are
+    kept for a loop of their own. Places that an edge does not lead to get nonsense that is never
+    read.
+    """
+    turns = -(-((len(edges) + 1) // 2) // TOGETHER)
+    half = turns * TOGETHER  # edges pushed by the first loop
+    # A last edge that is repeated adds only parts that are empty.
+    edges = jnp.concatenate([edges, *[edges[-1:]] * (half + 1 - len(edges))])
+    last, lanes = len(edges) - 1, edges.shape[2]
+    best = jnp.full((parts, last + 1, lanes), IMPOSSIBLE)  # G_1 .. G_parts at t
+    gain = jnp.zeros((TOGETHER, last + 1, lanes), jnp.int32)
+    kept = jnp.zeros((half, last - half + 1, lanes), jnp.int32)
+    place = lax.broadcasted_iota(jnp.int32, (last + 1, 1, 1), 0)
+
+    def evaluate(j, carry):
+        gain, goals, low, high, before, start = carry
+        s = start + j
+        # Before it is read, so that it is written in place.
+        goals = lax.dynamic_update_slice_in_dim(goals, before, s, 0)
+        new = _gain((goals, low, high), partial(_phi_from_either, place <= s), gains)
+        gain = lax.dynamic_update_slice_in_dim(gain, new[None], j, 0)
+        # Carried, not sliced where they are used: on CPU that would turn the arithmetic scalar.
+        lower, higher = (lax.dynamic_slice_in_dim(edges, at, 1) for at in (s + 1, last - s - 1))
+        return gain, goals, lower, higher, high, start
+
+    def turn(i, carry):
+        best, gain, kept, goals, low, high, before = carry
+        start = i * np.int32(TOGETHER)
+        gain, goals, low, high, before, _ = lax.fori_loop(
+            0, TOGETHER, evaluate, (gain, goals, low, high, before, start)
+        )
+        kept = lax.dynamic_update_slice_in_dim(kept, gain[:, : last - half + 1], start, 0)
+        here = _among(best, gain, start)
+        for j in range(TOGETHER):
+            best = jnp.maximum(best, here[j][:, None] + gain[j][None])
+        return best, gain, kept, goals, low, high, before
+
+    carry = best, gain, kept, edges, edges[:1], edges[-1:], edges[:1]
+    best, _, kept, *_ = lax.fori_loop(0, turns, turn, carry)
+    if last == half:
+        return best[:, -1]
+    return _second_half(best[:, ::-1][:, : last - half + 1], kept)
+
+
+def _among(
+    best: Int[Array, "parts edges lanes"],
+    gain: Int[Array, "together edges lanes"],
+    start: Int[Array, ""],
+) -> Int[Array, "together parts lanes"]:
+    """G_0 .. G_{parts-1} at the edges that are pushed together, each pushed to the others first."""
+    near = lax.dynamic_slice_in_dim(best, start, TOGETHER, axis=1)
+    steps = lax.dynamic_slice_in_dim(gain, start, TOGETHER, axis=1)
+
+    def push(j, carry):
+        near, here = carry
+        found = _shifted(lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False), start + j == 0)
+        step = lax.dynamic_index_in_dim(steps, j, keepdims=False)
+        near = jnp.maximum(near, found[:, None] + step[None])
+        return near, lax.dynamic_update_slice_in_dim(here, found[None], j, 0)
+
+    here = jnp.zeros((TOGETHER, len(best), best.shape[2]), jnp.int32)
+    return lax.fori_loop(0, TOGETHER, push, (near, here))[1]
+
+
+def _second_half(
+    best: Int[Array, "parts places lanes"], kept: Int[Array, "half places lanes"]
+) -> Int[Array, "parts lanes"]:
+    """Push the edges of the second half, of which place q has edge K + 1 - q, and q = 1 the last.
+
+    A step applies the gains that the step before has fetched.
+    """
+    parts, places, lanes = best.shape
+
+    def step(i, carry):
+        best, here, gain = carry
+        s = places - 1 - i  # K - s is pushed, which is at place s + 1
+        best = jnp.maximum(best, here[:, None] + gain[None])
+        here = _shifted(lax.dynamic_index_in_dim(best, s, axis=1, keepdims=False), False)
+        gain = jnp.roll(lax.dynamic_index_in_dim(kept, s, keepdims=False), -1, axis=0)
+        return best, here, gain
+
+    here = jnp.full((parts, lanes), IMPOSSIBLE)
+    carry = best, here, jnp.zeros((places, lanes), jnp.int32)
+    best, here, gain = lax.fori_loop(0, places - 1, step, carry)
+    return jnp.maximum(best[:, 0], here + gain[:1])
+
+
+def _shifted(
+    found: Int[Array, "parts lanes"], first: Bool[Array, ""] | bool
+) -> Int[Array, "parts lanes"]:
+    """G_0 .. G_{parts-1} at an edge, from G_1 .. G_parts. Only the first edge has G_0 = 0."""
+    none = jnp.where(first, 0, IMPOSSIBLE)
+    return jnp.concatenate([jnp.full((1, found.shape[1]), none), found[:-1]])
+
+
 def _gain(
-    edges: Num[Array, "*#edges rows_and_sum lanes"],
-    others: Num[Array, "*#edges rows_and_sum lanes"],
+    sides: tuple[Num[Array, "_ rows_and_sum lanes"], ...],
+    phi: Callable[..., Num[Array, "edges lanes"]],
     gains: Gains,
-) -> Int[Array, "*edges lanes"]:
-    """g from one edge to another. Unrolled over rows: one fused kernel."""
-    *rows, total = zip(_rows(edges), _rows(others), strict=True)
-    gain = -_phi(*total, gains)
-    for row in rows:
-        gain = _add_phi(gain, *row, gains)
-    return gains.units(gain)
+) -> Int[Array, "edges lanes"]:
+    """g between edges: the sum over rows of a phi of one row of each side, less that of the sum.
+
+    Unrolled over rows, which makes one fused kernel, but for many rows in a loop.
+    """
+    rows = sides[0].shape[1] - 1
+
+    def add(gain, begin, many):
+        some = (lax.dynamic_slice_in_dim(side, begin, many, axis=1) for side in sides)
+        for row in zip(*map(_rows, some), strict=True):
+            gain = gain + phi(*row, gains)
+        return gain
+
+    gain = -phi(*(side[:, rows:] for side in sides), gains)
+    most = gains.unrolled
+    turns = rows // most if rows > most else 0
+    if turns:
+        gain = lax.fori_loop(0, turns, lambda i, gain: add(gain, i * np.int32(most), most), gain)
+    return gains.units(add(gain, turns * most, rows - turns * most))
 
 
-def _rows(edges: Num[Array, "*edges rows_and_sum lanes"]) -> Sequence[Num[Array, "*edges 1 lanes"]]:
-    return lax.split(edges, [1] * edges.shape[-2], axis=-2)
+def _rows(edges: Num[Array, "edges rows lanes"]) -> Sequence[Num[Array, "edges 1 lanes"]]:
+    return lax.split(edges, [1] * edges.shape[1], axis=1)
 
 
 # Jitted, so that what is done for every row is traced and lowered once: the persistent cache
 # of compiled programs saves compiling, but neither of these.
 @jax.jit
 def _phi(edge, other, gains):
-    return gains.phi((edge - other).squeeze(-2))
+    return gains.phi((edge - other).squeeze(1))
 
 
 @jax.jit
-def _add_phi(gain, edge, other, gains):
-    return gain + _phi(edge, other, gains)
-
-
-def _two_parts(edges, parts, gains, blocks):
-    """max_s g(0, s) + g(s, last): only prefixes and suffixes are needed."""
-
-    def from_end(_, carry):
-        both, edge, sign = carry
-        return both + _gain(sign * edges, sign * edge, gains), edges[-1:], -sign
-
-    # A loop over the two ends, so that the maximum is not fused with what it reads: on CPU
-    # that would turn the arithmetic scalar.
-    both = jnp.zeros((len(edges), edges.shape[2]), jnp.int32)
-    both, _, _ = lax.fori_loop(0, 2, from_end, (both, edges[:1], jnp.ones((), edges.dtype)))
-    return both.max(axis=0, keepdims=True)
-
-
-def _few_parts(edges, parts, gains, blocks):
-    """Push every edge s forward to all later edges t, for all numbers of parts at once.
-
-    A step applies the gains that the step before has computed. So the gains and the maximum
-    are two kernels, both plain arithmetic on whole vectors. Edges before s are updated too,
-    with nonsense that is never read.
-    """
-    last, lanes = len(edges) - 1, edges.shape[2]
-    best = jnp.full((parts - 1, last + 1, lanes), IMPOSSIBLE)  # G_1 .. G_{parts-1} at t
-    full = jnp.full(lanes, IMPOSSIBLE)  # G_parts at the last edge, where alone it is wanted
-    here = jnp.full((parts, lanes), IMPOSSIBLE)  # G_0 .. G_{parts-1} at the edge before s
-    gain = jnp.zeros((last + 1, lanes), jnp.int32)  # from the edge before s to t
-    carry = best, full, here, gain, edges[0]
-    stops = np.unique(np.linspace(0, last, blocks + 1).astype(int)).tolist()
-    for start, stop in itertools.pairwise(stops):
-        ahead = edges[start:]
-
-        def step(s, carry, ahead=ahead, start=start):
-            best, full, here, gain, edge = carry
-            full = jnp.maximum(full, here[-1] + gain[-1])
-            best = jnp.maximum(best, here[:-1, None] + gain[None])
-            gain = _gain(ahead, edge[None], gains)
-            none_yet = jnp.where(s == 0, 0, IMPOSSIBLE)  # G_0
-            here = jnp.concatenate([jnp.full((1, lanes), none_yet), best[:, s - start]])
-            return best, full, here, gain, ahead[s + 1 - start]
-
-        best, full, here, gain, edge = carry
-        carry = best[:, -len(ahead) :], full, here, gain[-len(ahead) :], edge
-        carry = lax.fori_loop(start, stop, step, carry)
-    best, full, here, gain, _ = carry
-    reached = jnp.concatenate([best[1:, -1], full[None]])
-    return jnp.maximum(reached, here[1:] + gain[-1:])
-
-
-def _many_parts(edges, parts, gains, blocks):
-    """The same, a few edges at a time: each is pushed to the others first, then all forward.
-
-    The inner loop keeps the gains apart from the maximum.
-    """
-    # A last edge that is repeated adds only parts that are empty.
-    edges = jnp.concatenate([edges, *[edges[-1:]] * (-len(edges) % TOGETHER)])
-    turns, lanes = len(edges) // TOGETHER, edges.shape[2]
-    some = edges.reshape(turns, TOGETHER, *edges.shape[1:])
-    among = _gain(some[:, None], some[:, :, None], gains)  # from each edge of a turn to the others
-    best = jnp.full((parts - 1, len(edges), lanes), IMPOSSIBLE)  # G_1 .. G_{parts-1} at t
-    full = jnp.full(lanes, IMPOSSIBLE)  # G_parts at the last edge, where alone it is wanted
-    here = jnp.full((TOGETHER, parts, lanes), IMPOSSIBLE)  # G_0 .. G_{parts-1} at each s
-    gain = jnp.zeros((TOGETHER, len(edges), lanes), jnp.int32)  # from each s to t
-    carry = best, full, here, gain, edges[0]
-    stops = np.unique(np.linspace(0, turns, blocks + 1).astype(int)).tolist()
-    for start, stop in itertools.pairwise(stops):
-        ahead = edges[start * TOGETHER :]
-
-        def turn(i, carry, ahead=ahead, start=start):
-            best, full, here, gain, edge = carry
-            first = (i - start) * TOGETHER
-            near = lax.dynamic_slice_in_dim(best, first, TOGETHER, axis=1)
-
-            def push(j, carry):
-                near, here, gain, edge = carry
-                none_yet = jnp.where(i + j == 0, 0, IMPOSSIBLE)  # G_0
-                found = lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False)
-                found = jnp.concatenate([jnp.full((1, lanes), none_yet), found])
-                steps = lax.dynamic_slice(among, (i, j, 0, 0), (1, 1, TOGETHER, lanes))
-                near = jnp.maximum(near, found[:-1, None] + steps[0])
-                here = lax.dynamic_update_slice_in_dim(here, found[None], j, 0)
-                new = _gain(ahead, edge[None], gains)
-                gain = lax.dynamic_update_slice_in_dim(gain, new[None], j, 0)
-                edge = lax.dynamic_index_in_dim(ahead, first + j + 1, keepdims=False)
-                return near, here, gain, edge
-
-            near, here, gain, edge = lax.fori_loop(0, TOGETHER, push, (near, here, gain, edge))
-            for j in range(TOGETHER):
-                full = jnp.maximum(full, here[j, -1] + gain[j, -1])
-                best = jnp.maximum(best, here[j, :-1, None] + gain[j][None])
-            return best, full, here, gain, edge
-
-        best, full, here, gain, edge = carry
-        carry = best[:, -len(ahead) :], full, here, gain[:, -len(ahead) :], edge
-        carry = lax.fori_loop(start, stop, turn, carry)
-    best, full, *_ = carry
-    return jnp.concatenate([best[1:, -1], full[None]])
+def _phi_from_either(reverse, edge, low, high, gains):
+    """From `high` at the places in reverse, from `low` at the others."""
+    return _phi(edge, jnp.where(reverse, high, low), gains)

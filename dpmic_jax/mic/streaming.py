@@ -4,22 +4,31 @@ Counts add up over batches, so the records need not be held at once: either thei
 (a few bytes a value), or the counts of a group of pairs are, while the records stream past.
 """
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Int, Integer
+from jax.sharding import Mesh, NamedSharding
+from jaxtyping import Int
 
 from dpmic_jax.mic.gains import Gains
-from dpmic_jax.mic.grids import buckets
+from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program, on_devices
 from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.sweep import LANES, MORE_LANES, Device, split_over
-from dpmic_jax.mic.tile import FineCodes, FineEdges, Layout, add_records, score_counts
+from dpmic_jax.mic.shapes import decade
+from dpmic_jax.mic.sweep import Device, Optimiser, layout_for, share_out
+from dpmic_jax.mic.tile import (
+    FineCodes,
+    Layout,
+    add_records,
+    count_refined,
+    filled,
+    fine_edges,
+    refined_shape,
+)
 
 
 def joined(cuts: Iterable[Cut], n: int) -> Cut:
@@ -49,7 +58,7 @@ def code_bytes(cut: Cut) -> int:
 
 def count_bytes(cut: Cut) -> int:
     """What the counts of one pair take on the common refinement."""
-    return 4 * math.prod(refined_shape(cut))
+    return 4 * math.prod(refined_shape(cut.masters, cut.rows))
 
 
 def score_batches(
@@ -72,92 +81,100 @@ def score_batches(
       devices: where to run; tiles of a group are split evenly over them.
 
     Yields:
-      Information in units of 2^-26 bits (`tile.score`), of the next so many pairs.
+      Information in units of 2^-26 bits (`tile.entries`), of the next so many pairs.
     """
     devices = devices or jax.devices()[:1]
     mesh = Mesh(np.array(devices), ("pairs",))
     for start in range(0, len(pairs), group):
         wanted = pairs[start : start + group]
-        yield _one_pass(batches(), rows, wanted, len(pairs), gains, mesh)
+        yield _one_pass(batches(), rows, wanted, group, gains, mesh)
 
 
 def _one_pass(
     batches: Iterable[Cut],
     rows: int,
     pairs: Int[np.ndarray, "group 2"],
-    all_pairs: int,
+    group: int,
     gains: Gains,
     mesh: Mesh,
 ) -> Int[np.ndarray, "entries 2 group"]:
-    platform, split = mesh.devices.flat[0].platform, NamedSharding(mesh, PartitionSpec("pairs"))
-    lanes = LANES.get(platform, MORE_LANES)
-    width = min(lanes // 2, -(-len(pairs) // mesh.size)) * mesh.size
-    # The last tile is filled up by repeating its pairs, so that one program serves all.
-    tiles = [
-        jax.device_put(tuple(np.resize(part, (width, 2)).astype(np.int32).T), split)
-        for part in np.split(pairs, range(width, len(pairs), width))
-    ]
-    firsts, seconds = zip(*tiles, strict=True)
-    totals, edges, layout = [], None, None
+    batches = iter(batches)
+    first = next(batches, None)
+    if first is None:
+        raise ValueError("expected batches of records, got none")
+    task = _Pass(first, rows, pairs, group, gains, mesh)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for cut in batches:
-            if layout is None:
-                empty = np.zeros((width, *refined_shape(cut)), np.int32)
-                totals = [jax.device_put(empty, split) for _ in tiles]
-                edges = _fine_edges(cut)
-                layout = Layout(buckets(cut.grids, all_pairs), lanes)
-            add = partial(_counting(mesh), _fine_codes(cut, rows))
-            totals = list(pool.map(add, totals, firsts, seconds))
-        if layout is None:
-            raise ValueError("expected batches of records, got none")
-        score = partial(_scoring(layout, mesh), edges, gains)
-        found = pool.map(score, totals, firsts, seconds)
-        return np.concatenate([*map(np.asarray, found)], axis=2)[..., : len(pairs)]
+        for cut in itertools.chain([first], batches):
+            task.add(cut, pool)
+        return np.concatenate(list(pool.map(task.score, range(len(task.shares)))), axis=2)
 
 
-def refined_shape(cut: Cut) -> tuple[int, int, int]:
-    """Of one pair's counts; the last column takes what only pads."""
-    columns, rows = (1 + max(map(len, part.cuts)) for part in (cut.masters, cut.rows))
-    return columns + 1, 2, rows
+class _Pass:
+    """One pass over the table: the counts of a group of pairs, a tile beside the other."""
+
+    def __init__(
+        self,
+        cut: Cut,
+        rows: int,
+        pairs: Int[np.ndarray, "group 2"],
+        group: int,
+        gains: Gains,
+        mesh: Mesh,
+    ):
+        self._rows, self._columns, self._mesh = rows, decade(len(cut.rows.fine)), mesh
+        platform = mesh.devices.flat[0].platform
+        each = -(-group // mesh.size)
+        layout = layout_for(cut.grids, each, platform)
+        # Counts on the refinement are much larger than those of the grids: no more than asked for,
+        # and as many for the last group, so that one program serves all.
+        room = min(layout.pairs, each)
+        layout = layout._replace(pairs=room)
+        wide = room * mesh.size
+        self.shares = [
+            share_out(part, mesh.size, room)
+            for part in np.split(pairs, range(wide, len(pairs), wide))
+        ]
+        split = NamedSharding(mesh, SPLIT)
+        empty = np.zeros((wide, *refined_shape(cut.masters, cut.rows)), np.int32)
+        self._totals = [jax.device_put(empty, split) for _ in self.shares]
+        self._edges, gains = on_devices(
+            mesh, (fine_edges(cut.masters, cut.rows, self._columns), gains)
+        )
+        one, codes = self.shares[0], self._codes(cut)
+        calls = [
+            (_ADDING, (empty, codes, one.first, one.second, np.int32(0))),
+            (_reading(layout), (empty, self._edges, one.first, one.second, one.number)),
+        ]
+        self._optimise = Optimiser(layout, mesh, gains, calls)
+        self._add, self._read = self._optimise.others
+
+    def _codes(self, cut: Cut) -> FineCodes:
+        """A batch, filled up to the most records and columns, so that one program serves all."""
+        return FineCodes(
+            *(filled(one.fine, self._columns, self._rows) for one in (cut.masters, cut.rows))
+        )
+
+    def add(self, cut: Cut, pool: ThreadPoolExecutor) -> None:
+        """Count a batch of records."""
+        codes, spare = on_devices(self._mesh, self._codes(cut)), np.int32(self._rows - cut.n)
+
+        def added(total, share):
+            return self._add(total, codes, share.first, share.second, spare)
+
+        self._totals = list(pool.map(added, self._totals, self.shares))
+
+    def score(self, tile: int) -> Int[np.ndarray, "entries 2 tile"]:
+        """What a tile of pairs has been found to tell."""
+        share = self.shares[tile]
+        counts = self._read(
+            self._totals[tile], self._edges, share.first, share.second, share.number
+        )
+        return self._optimise(counts, share.number)
 
 
-def _fine_codes(cut: Cut, rows: int) -> FineCodes:
-    """A batch on the device, filled up to `rows` records so that one program serves all."""
-    beyond = 1 + max(map(len, cut.masters.cuts))
-    return FineCodes(
-        jax.device_put(_filled(cut.masters.fine, rows, beyond)),
-        jax.device_put(_filled(cut.rows.fine, rows, 0)),
-    )
+_ADDING = Program(add_records, (), (SPLIT, EVERYWHERE, SPLIT, SPLIT, EVERYWHERE), SPLIT)
 
 
-def _filled(
-    fine: Integer[np.ndarray, "columns n"], rows: int, fill: int
-) -> Integer[np.ndarray, "columns rows"]:
-    wide = np.promote_types(fine.dtype, np.min_scalar_type(fill))
-    filled = np.full((len(fine), rows), fill, wide)
-    filled[:, : fine.shape[1]] = fine
-    return filled
-
-
-def _fine_edges(cut: Cut) -> FineEdges:
-    masters, rows = (np.moveaxis(part.edges, 1, 0) for part in (cut.masters, cut.rows))
-    return FineEdges(jax.device_put(masters), jax.device_put(rows))
-
-
-@lru_cache(maxsize=64)
-def _counting(mesh: Mesh) -> jax.stages.Wrapped:
-    def count(codes, total, first, second):
-        return add_records(total, codes, first, second)
-
-    split = PartitionSpec("pairs")
-    return split_over(mesh, count, (PartitionSpec(), split, split, split), split)
-
-
-@lru_cache(maxsize=64)
-def _scoring(layout: Layout, mesh: Mesh) -> jax.stages.Wrapped:
-    def score(edges, gains, total, first, second):
-        return score_counts(total, edges, first, second, gains, layout=layout)
-
-    split, everywhere = PartitionSpec("pairs"), PartitionSpec()
-    specs = (everywhere, everywhere, split, split, split)
-    return split_over(mesh, score, specs, PartitionSpec(None, None, "pairs"))
+def _reading(layout: Layout) -> Program:
+    inputs = SPLIT, EVERYWHERE, SPLIT, SPLIT, SPLIT
+    return Program(count_refined, (("layout", layout),), inputs, SPLIT)

@@ -1,37 +1,51 @@
-"""Run the tile program over many pairs: on the cores of a CPU, on a GPU, on many devices."""
+"""Run the tile's programs over many pairs: on the cores of a CPU, on a GPU, on many devices."""
 
+import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 from jaxtyping import Int
 
+from dpmic_jax.mic import few
+from dpmic_jax.mic import tile as tiles
+from dpmic_jax.mic.few import FewScorer
 from dpmic_jax.mic.gains import Gains
-from dpmic_jax.mic.grids import Grid, buckets
+from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
+from dpmic_jax.mic.programs import Call, compiled_together, on_devices
 from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.tile import Codes, DirectCodes, Layout, cheaper_codes, score
+from dpmic_jax.mic.tile import Codes, Layout, cheaper_codes
 
 Device = Any  # jax.Device, which static checkers do not take for a type
 
 # Side by side: what fills the vector units and caches of a CPU core, or a GPU.
 LANES = {"cpu": 64}
 MORE_LANES = 8192
-# What the counts on all grids of a tile may take, where they are all held at once.
-TILE_BYTES = 2**30
+# What the counts of a tile should take at least, so that calling programs costs little beside
+# running them, and at most.
+TILE_BYTES = 2**22, 2**30
+_COMPILE_COUNTING = 0.4  # seconds
 
 
-def tile_pairs(columns: Codes, pairs: int, platform: str) -> int:
-    """How many pairs make a good tile."""
-    most = LANES.get(platform, MORE_LANES) // 2
-    if not isinstance(columns, DirectCodes):
-        grids, _, rows = columns.edges.rows.shape
-        most = min(most, max(1, TILE_BYTES // (8 * grids * rows * columns.edges.masters.shape[2])))
-    return min(pairs, most)
+def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
+    """How to lay out a plan for about so many pairs a device.
+
+    The room of a CPU's tile does not depend on how many there are: one program serves all.
+    """
+    lanes = LANES.get(platform, MORE_LANES)
+    room = lanes // 2 if platform == "cpu" else min(lanes // 2, 1 << (pairs - 1).bit_length())
+    layout = Layout(buckets(grids, pairs), room, lanes, platform == "cpu")
+    least, most = (size // 4 for size in TILE_BYTES)
+    while platform == "cpu" and layout.pairs < 2 * lanes and 2 * layout.cells <= least:
+        layout = layout._replace(pairs=2 * layout.pairs)
+    while layout.pairs > 1 and layout.cells > most:
+        layout = layout._replace(pairs=layout.pairs // 2)
+    return layout
 
 
 def score_pairs(
@@ -41,48 +55,93 @@ def score_pairs(
     *,
     devices: Sequence[Device] = (),
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-    """Score pairs of columns of a table that has been cut, counting the cheaper way.
+    """Score pairs of columns of a table that has been cut, by the cheapest way (`scorer`).
 
-    Runs on the first device of JAX's default backend if none are given.
+    Without devices, many pairs run on the first device of JAX's default backend.
     """
     return scorer(cut, gains, devices=devices, pairs=len(pairs))(pairs)
 
 
-def information(
-    columns: Codes,
-    grids: tuple[Grid, ...],
-    pairs: Int[np.ndarray, "pairs 2"],
-    gains: Gains,
-    *,
-    devices: Sequence[Device],
-    tile: int,
-) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-    """Score every pair, a tile at a time, in order; the arguments are those of `Scorer`."""
-    return Scorer(columns, grids, gains, devices=devices, tile=tile, pairs=len(pairs))(pairs)
-
-
 def scorer(
     cut: Cut, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
-) -> "Scorer":
+) -> "Scorer | FewScorer":
     """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
 
-    A device scores no more than `tile` pairs at a time, or fewer where that is better.
+    A device scores no more than `tile` pairs at a time, or fewer where that is better. Without
+    devices, pairs that take less time than compiling would are scored in numpy.
     """
-    codes = cheaper_codes(cut.masters, cut.rows)
-    devices = devices or jax.devices()[:1]
-    tile = min(tile, tile_pairs(codes, pairs, devices[0].platform))
-    return Scorer(codes, cut.grids, gains, devices=devices, tile=tile, pairs=pairs)
+    compiling = sum(map(compile_seconds, buckets(cut.grids, pairs)))
+    if not devices and few.seconds(cut.grids, cut.n, pairs) < compiling:
+        return few.FewScorer(cut, gains)
+    codes, devices = cheaper_codes(cut.masters, cut.rows), devices or jax.devices()[:1]
+    return Scorer(codes, cut.grids, gains, n=cut.n, devices=devices, tile=tile, pairs=pairs)
+
+
+def seconds(grids: tuple[Grid, ...], n: int, pairs: int) -> float:
+    """A guess of the time that scoring takes on this machine's CPU, compiling included."""
+    cores, chosen = os.cpu_count() or 1, buckets(grids, pairs)
+    compiling = _COMPILE_COUNTING + sum(map(compile_seconds, chosen)) / cores
+    running = 2 * pairs * n * 1e-9 + sum(run_seconds(bucket, pairs) for bucket in chosen)
+    return min(few.seconds(grids, n, pairs), compiling + running / cores)
+
+
+class Optimiser:
+    """The programs of a layout's buckets: from counts to information."""
+
+    def __init__(self, layout: Layout, mesh: Mesh, gains: Gains, others: Sequence[Call] = ()):
+        _keep_memory()
+        self._layout, self._devices, self._gains = layout, mesh.size, gains
+        number = np.zeros(mesh.size, np.int32)
+
+        def call(bucket: Bucket) -> Call:
+            counts = _shaped(layout.room(bucket) * mesh.size, bucket.master, bucket.rows)
+            return tiles.optimising_program(bucket, layout.lanes), (counts, number, gains)
+
+        # Compiled before the threads start, which would each trace the programs for themselves.
+        found = compiled_together(mesh, [*others, *map(call, layout.buckets)])
+        self.others, self._programs = found[: len(others)], found[len(others) :]
+
+    def __call__(
+        self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
+    ) -> Int[np.ndarray, "entries 2 some"]:
+        """Information in units of 2^-26 bits (`tile.entries`) of so many pairs on each device."""
+        layout = self._layout
+        found = [
+            program(some, 2 * len(bucket.grids) * number, self._gains)
+            for program, some, bucket in zip(self._programs, counts, layout.buckets, strict=True)
+        ]
+        by_device = [np.split(np.asarray(some), self._devices) for some in found]
+        parts = [
+            tiles.entries(layout, [some[i] for some in by_device], int(each))
+            for i, each in enumerate(number)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Let glibc keep freed blocks of up to 32 MB, not give them back to the system.
+
+    Its threshold follows the largest block that was freed. Counts go from one program to the next
+    and are freed with every tile: zeroing their pages anew would take a tenth of the time.
+    """
+    np.empty(2**25 - 2**16, np.uint8)
+
+
+def _shaped(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, np.int32)
 
 
 class Scorer:
-    """A table on its devices and the tile program compiled for it: call it with pairs.
+    """A table on its devices and the tile's programs compiled for it: call it with pairs.
 
     Args:
       columns: codes of the columns.
       grids: the plan.
       gains: how phi is evaluated.
+      n: number of records.
       devices: where to run; a tile is split evenly over them.
-      tile: how many pairs a device scores at a time.
+      tile: how many pairs a device scores at a time at most.
       pairs: about how many there will be in all, which steers the layout and not the result.
     """
 
@@ -92,70 +151,76 @@ class Scorer:
         grids: tuple[Grid, ...],
         gains: Gains,
         *,
+        n: int,
         devices: Sequence[Device],
         tile: int,
         pairs: int,
     ):
-        layout = Layout(buckets(grids, pairs), LANES.get(devices[0].platform, MORE_LANES))
         mesh = Mesh(np.array(devices), ("pairs",))
-        everywhere = NamedSharding(mesh, PartitionSpec())
-        self._table = jax.device_put((columns, gains), everywhere)
-        self._width = tile * len(devices)
-        # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time.
-        # A GPU, or several devices, are kept busy by two.
-        alone = len(devices) == 1 and devices[0].platform == "cpu"
-        self._workers = (os.cpu_count() or 1) if alone else 2
-        # Compiled before the threads start, which would each trace the program for themselves.
-        spots = np.zeros(self._width, np.int32)
-        columns, gains = self._table
-        self._program = compiled(layout, mesh).lower(columns, spots, spots, gains).compile()
+        self._layout = layout_for(grids, -(-pairs // mesh.size), devices[0].platform)
+        self._devices, self._tile = mesh.size, min(tile, self._layout.pairs)
+        self._workers = workers(devices)
+        self._n = np.int32(n)
+        self._columns, gains = on_devices(mesh, (columns, gains))
+        spots, number = _shaped(self._layout.pairs * mesh.size), _shaped(mesh.size)
+        counting = tiles.counting_program(self._layout)
+        call = counting, (self._columns, spots, spots, number, self._n)
+        self._optimise = Optimiser(self._layout, mesh, gains, [call])
+        (self._count,) = self._optimise.others
 
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-        """Information in units of 2^-26 bits (`tile.score`), of the next so many pairs."""
-        starts = range(0, len(pairs), self._width)
-        with ThreadPoolExecutor(min(self._workers, len(starts))) as pool:
-            run = partial(self._run, pairs)
-            yield from _in_order(pool, run, starts, ahead=2 * self._workers)
+        """Information in units of 2^-26 bits (`tile.entries`), of the next so many pairs."""
+        most = self._tile * self._devices
+        # As many tiles as keep all workers busy to the end, of even size.
+        rounds = -(-len(pairs) // (most * self._workers))
+        parts = np.array_split(pairs, min(rounds * self._workers, len(pairs)))
+        yield from in_order(self._run, parts, self._workers)
 
-    def _run(self, pairs: Int[np.ndarray, "pairs 2"], start: int) -> np.ndarray:
-        wanted = pairs[start : start + self._width]
-        # The last tile is filled up by repeating its pairs, so that one program serves all.
-        first, second = np.resize(wanted, (self._width, 2)).astype(np.int32).T
-        columns, gains = self._table
-        return np.asarray(self._program(columns, first, second, gains))[..., : len(wanted)]
+    def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+        first, second, number = share_out(pairs, self._devices, self._layout.pairs)
+        return self._optimise(self._count(self._columns, first, second, number, self._n), number)
 
 
-def _in_order(pool, run, starts, ahead):
-    """Results in order, with only so many tiles under way: memory stays flat."""
-    waiting = []
-    for start in starts:
-        waiting.append(pool.submit(run, start))
-        if len(waiting) > ahead:
-            yield waiting.pop(0).result()
-    for future in waiting:
-        yield future.result()
+def workers(devices: Sequence[Device]) -> int:
+    """How many tiles are under way at a time.
+
+    XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time. A GPU,
+    or several devices, are kept busy by two.
+    """
+    alone = len(devices) == 1 and devices[0].platform == "cpu"
+    return (os.cpu_count() or 1) if alone else 2
 
 
-@lru_cache(maxsize=64)
-def compiled(layout: Layout, mesh: Mesh) -> jax.stages.Wrapped:
-    """The tile program, jitted for some devices: the pairs of a tile are split over them."""
-    everywhere, split = PartitionSpec(), PartitionSpec("pairs")
-    specs = (everywhere, split, split, everywhere)
-    program = partial(score, layout=layout)
-    return split_over(mesh, program, specs, PartitionSpec(None, None, "pairs"))
+class Share(NamedTuple):
+    """The pairs of a tile, for each device in turn, and the first column where there are none."""
+
+    first: Int[np.ndarray, " room_of_all"]
+    second: Int[np.ndarray, " room_of_all"]
+    number: Int[np.ndarray, " devices"]
 
 
-def split_over(
-    mesh: Mesh,
-    program: Callable[..., Any],
-    in_specs: tuple[PartitionSpec, ...],
-    out_specs: PartitionSpec,
-) -> jax.stages.Wrapped:
-    """A program jitted for some devices, each of which takes its part of the arguments."""
-    if mesh.size > 1:
-        program = jax.shard_map(
-            program, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
-        )
-    return jax.jit(program)
+def share_out(pairs: Int[np.ndarray, "some 2"], devices: int, room: int) -> Share:
+    """Split pairs evenly over devices that have room for so many each."""
+    shares = np.array_split(pairs, devices)
+    filled = np.zeros((devices, room, 2), np.int32)
+    for to, share in zip(filled, shares, strict=True):
+        to[: len(share)] = share
+    first, second = np.ascontiguousarray(filled.reshape(-1, 2).T)
+    return Share(first, second, np.array([len(share) for share in shares], np.int32))
+
+
+def in_order(run: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
+    """Results in order, with only so many tasks under way: memory stays flat."""
+    tasks, waiting = iter(tasks), []
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for task in itertools.islice(tasks, 3 * workers):
+            waiting.append(pool.submit(run, task))
+        while waiting:
+            found = waiting.pop(0).result()
+            waiting.extend(pool.submit(run, task) for task in itertools.islice(tasks, 1))
+            yield found
+    finally:  # an interrupt waits for the tasks that are under way only
+        pool.shutdown(cancel_futures=True)

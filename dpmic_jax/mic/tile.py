@@ -1,13 +1,17 @@
-"""The tile program: a tile of pairs -> all the information in their characteristic matrices.
+"""The tile's programs: a tile of pairs -> all the information in their characteristic matrices.
 
-One function for every device: static shapes, no host callback, integers in and out. It
-counts in either of two ways, which give the same integers.
+`count` brings codes into counts of every master grid, and `optimise` counts into information, one
+bucket of grids at a time. Static shapes, no host callback, integers in and out. n, the number of
+columns and of pairs are data: programs depend on rungs (`shapes`) and on the plan.
+
+A lane is one pair in one orientation on one grid: pair by pair, for each grid of a bucket in turn,
+with the first column merged and the second fixed, then the other way round.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -17,14 +21,18 @@ from dpmic_jax.mic import counting
 from dpmic_jax.mic.binning import Partitions, codes
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Bucket, Grid
-from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic.optimise import best_of_edges
+from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
+from dpmic_jax.mic.shapes import decade, decade_if_small, rung
 
 
 class Layout(NamedTuple):
     """How a plan is laid out on a device; it changes the speed, never the result."""
 
     buckets: tuple[Bucket, ...]
-    lanes: int  # about how many (grid, pair, orientation) run side by side
+    pairs: int  # room in a tile
+    lanes: int  # that are optimised side by side
+    lane_by_lane: bool  # counted so: a CPU is three times faster that way, a GPU starves
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -34,26 +42,37 @@ class Layout(NamedTuple):
     def masters(self) -> tuple[int, ...]:
         return tuple(sorted({grid.master for grid in self.grids}))
 
+    def room(self, bucket: Bucket) -> int:
+        """Lanes that a bucket has room for: times a power of two, to share programs."""
+        turns = -(-2 * self.pairs * len(bucket.grids) // self.lanes)
+        return self.lanes << (turns - 1).bit_length()
 
+    @property
+    def cells(self) -> int:
+        """Of all counts of a tile."""
+        return sum(self.room(one) * one.master * one.rows for one in self.buckets)
+
+
+# What follows is Any, as it may be in numpy, on a device, or only a shape.
 class DirectCodes(NamedTuple):
     """Every column's part in every size, for counting grid by grid."""
 
-    masters: Integer[Array, "sizes columns n"]
-    rows: Integer[Array, "grids columns n"]
+    masters: Any  # Integer[Array, "sizes columns n"]
+    rows: Any  # Integer[Array, "grids columns n"]
 
 
 class FineCodes(NamedTuple):
     """Every column's bin in the two finest partitions, for counting once."""
 
-    masters: Integer[Array, "columns n"]
-    rows: Integer[Array, "columns n"]
+    masters: Any  # Integer[Array, "columns n"]
+    rows: Any  # Integer[Array, "columns n"]
 
 
 class FineEdges(NamedTuple):
     """The fine bin at which each part of each size begins."""
 
-    masters: Integer[Array, "sizes columns edges"]
-    rows: Integer[Array, "grids columns row_edges"]
+    masters: Any  # Integer[Array, "sizes columns edges"]
+    rows: Any  # Integer[Array, "grids columns row_edges"]
 
 
 class RefinedCodes(NamedTuple):
@@ -61,123 +80,184 @@ class RefinedCodes(NamedTuple):
 
     codes: FineCodes
     edges: FineEdges
-    empty: Integer[Array, "columns rows"]  # the refinement, for its shape
-
-    @property
-    def counts_shape(self) -> tuple[int, int, int]:
-        """Of one pair's counts in both orientations."""
-        columns, rows = self.empty.shape
-        return columns, 2, rows
+    empty: Any  # Integer[Array, "columns 2 rows"]: counts of one pair in both orientations
 
 
 # Codes of every size are kept up to here; beyond it only the finest ones are.
 DIRECT_BYTES = 2**29
+# Records that are counted on the refinement at a time.
+BLOCK = 4096
 
 Codes = DirectCodes | RefinedCodes
-Information = Integer[Array, "entries 2 pairs"]
-EdgeCounts = Integer[Array, "edges rows lanes"]
+# Of every lane's grid.
+Counts = Integer[Array, "lanes master rows"]
+BucketCounts = tuple[Integer[Array, "_ _ _"], ...]
+# In units of 2^-26 bits, for at most 2, 3, ... parts.
+Information = Integer[Array, "turns sizes side_by_side"]
 
 
 def direct_codes(masters: Partitions, rows: Partitions) -> DirectCodes:
     """Make ready for counting grid by grid."""
-    beyond = masters.edges.shape[2]
-    # device_put, not asarray, which compiles a program for every shape.
-    return DirectCodes(
-        jax.device_put(counting.pad_records(codes(masters), beyond)),
-        jax.device_put(counting.pad_records(codes(rows), 0)),
-    )
+    shape = decade(rows.fine.shape[0]), rung(rows.fine.shape[1], 4)
+    return DirectCodes(filled(codes(masters), *shape), filled(codes(rows), *shape))
 
 
 def refined_codes(masters: Partitions, rows: Partitions) -> RefinedCodes:
     """Make ready for counting on the common refinement."""
-    beyond = 1 + max(map(len, masters.cuts))
+    columns, n = rows.fine.shape
+    each = masters.fine.itemsize + rows.fine.itemsize
+    n_up = -(-decade_if_small(n, columns * each) // BLOCK) * BLOCK
+    shape = decade_if_small(columns, n_up * each), n_up
     return RefinedCodes(
-        FineCodes(
-            jax.device_put(counting.pad_records(masters.fine, beyond)),
-            jax.device_put(counting.pad_records(rows.fine, 0)),
-        ),
-        FineEdges(
-            jax.device_put(np.moveaxis(masters.edges, 1, 0)),
-            jax.device_put(np.moveaxis(rows.edges, 1, 0)),
-        ),
-        jnp.zeros((beyond + 1, 1 + max(map(len, rows.cuts))), jnp.int32),
+        FineCodes(filled(masters.fine, *shape), filled(rows.fine, *shape)),
+        fine_edges(masters, rows, shape[0]),
+        np.zeros(refined_shape(masters, rows), np.int32),
     )
 
 
+def fine_edges(masters: Partitions, rows: Partitions, columns: int) -> FineEdges:
+    """The edges of all columns, and room for so many columns and for rows on a rung."""
+    height = rows.edges.shape[2]
+    more = rung(height - 1, 4) + 1 - height  # edges past every record
+    padded = np.pad(rows.edges, ((0, 0), (0, 0), (0, more)), mode="edge")
+    return FineEdges(
+        *(
+            filled(np.moveaxis(edges, 1, 0), columns, edges.shape[2])
+            for edges in (masters.edges, padded)
+        )
+    )
+
+
+def refined_shape(masters: Partitions, rows: Partitions) -> tuple[int, int, int]:
+    """Of one pair's counts on the common refinement."""
+    columns, height = (rung(1 + max(map(len, one.cuts)), 5) for one in (masters, rows))
+    return columns, 2, height
+
+
+def filled(
+    codes: Integer[np.ndarray, "*sizes columns n"], columns: int, n: int
+) -> Integer[np.ndarray, "*sizes columns_up n_up"]:
+    """Filled up with zeros to so many columns and records."""
+    room = np.zeros((*codes.shape[:-2], columns, n), codes.dtype)
+    room[..., : codes.shape[-2], : codes.shape[-1]] = codes
+    return room
+
+
 def cheaper_codes(masters: Partitions, rows: Partitions) -> Codes:
-    """Whichever way counts faster, by nanoseconds a record and a cell measured on one core."""
-    (columns, grids, _), n = rows.edges.shape, rows.fine.shape[1]
+    """Whichever way counts faster, by nanoseconds a record and a cell measured on one core.
+
+    The same way for all n of a rung, so that they share a program.
+    """
+    (columns, grids, _), n = rows.edges.shape, decade(rows.fine.shape[1])
     cells = (1 + max(map(len, masters.cuts))) * (1 + max(map(len, rows.cuts)))
     codes_fit = n * columns * (grids + masters.edges.shape[1]) <= DIRECT_BYTES
-    if codes_fit and 1.5 * n * grids < 2 * n + 6 * cells:
+    if codes_fit and n * grids < n + 5 * cells:
         return direct_codes(masters, rows)
     return refined_codes(masters, rows)
 
 
-def score(
+def counting_program(layout: Layout) -> Program:
+    """`count`, for a tile that is split over devices by its pairs."""
+    inputs = EVERYWHERE, SPLIT, SPLIT, SPLIT, EVERYWHERE
+    return Program(count, (("layout", layout),), inputs, SPLIT)
+
+
+def optimising_program(bucket: Bucket, lanes: int) -> Program:
+    """`optimise`, for lanes that are split over devices."""
+    settings = ("parts", bucket.parts), ("lanes", lanes)
+    return Program(optimise, settings, (SPLIT, SPLIT, EVERYWHERE), SPLIT)
+
+
+def count(
     columns: Codes,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
-    gains: Gains,
+    number: Integer[Array, "1"],
+    n: Integer[Array, ""],
     *,
     layout: Layout,
-) -> Information:
-    """The tile program: score pairs of columns.
+) -> BucketCounts:
+    """Count pairs of columns on every master grid.
 
     Args:
       columns: codes of all columns, for either way of counting.
       first, second: which two columns each pair has.
-      gains: how phi is evaluated.
+      number: how many pairs there are; the others only pad.
+      n: how many records there are.
       layout: the plan, in buckets; static.
 
     Returns:
-      Information in units of 2^-26 bits: for each grid in turn, for 2, 3, ..., `parts`
-      parts; for `first` merged and `second` fixed, then the other way round.
+      Counts of all lanes, bucket by bucket.
     """
     if isinstance(columns, DirectCodes):
-        return _score_directly(columns, first, second, gains, layout)
-    empty = jnp.zeros(columns.counts_shape, jnp.int32)
+        return _count_directly(columns, first, second, number, n, layout)
 
-    def read_off(pair):
-        one, other = pair
-        total = _add(empty, columns.codes, one, other)
+    def of_pair(pair):
+        one, other = first[pair], second[pair]
+        blocks = (n + (BLOCK - 1)) // BLOCK
+
+        def add(block, total):
+            return _add(total, columns.codes, one, other, block * BLOCK, BLOCK)
+
+        total = lax.fori_loop(0, blocks, add, jnp.zeros(columns.empty.shape, jnp.int32))
+        total = total.at[0, :, 0].add(n - blocks * BLOCK)
         return _read_off(total, columns.edges, one, other, layout)
 
     # A pair at a time: its counts stay in cache while its records stream past.
-    grids = lax.map(read_off, (first, second))
-    return score_grids(grids, gains, layout=layout)
+    return _pair_by_pair(of_pair, number, layout)
 
 
-def _score_directly(
+def _count_directly(
     columns: DirectCodes,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
-    gains: Gains,
+    number: Integer[Array, "1"],
+    n: Integer[Array, ""],
     layout: Layout,
-) -> Information:
-    merged, fixed = jnp.concatenate([first, second]), jnp.concatenate([second, first])
+) -> BucketCounts:
+    merged, fixed = jnp.stack([first, second], axis=1), jnp.stack([second, first], axis=1)
+    record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
+    found = []
+    for bucket, masters, rows in _spots(layout):
+        cells, room, grids = bucket.master * bucket.rows, layout.room(bucket), len(bucket.grids)
 
-    def counts(bucket, masters, rows):
-        def of_grids(at):
+        def add(at, total, bucket=bucket, masters=masters, rows=rows, cells=cells, grids=grids):
+            pair, grid, side = at
             return counting.direct(
-                _pick(columns.masters, masters[at], merged),
-                _pick(columns.rows, rows[at], fixed),
-                (bucket.master, bucket.rows),
+                total,
+                _pick(columns.masters, masters[grid], merged[pair, side]),
+                _pick(columns.rows, rows[grid], fixed[pair, side]),
+                record,
+                ((pair * grids + grid) * 2 + side) * cells,
+                bucket.rows,
             )
 
-        return of_grids
+        def lane(i, total, add=add, grids=grids):
+            two = np.int32(2)
+            return add((i // (two * grids), i // two % grids, i % two), total)
 
-    return _score_buckets(counts, len(first), gains, layout)
+        def grid(i, total, add=add):
+            pair, side = np.indices((layout.pairs, 2), np.int32).reshape(2, -1)
+            return add((jnp.asarray(pair), i, jnp.asarray(side)), total)
+
+        total = jnp.zeros(room * cells, jnp.int32)
+        if layout.lane_by_lane:
+            total = lax.fori_loop(0, number[0] * (2 * grids), lane, total)
+        else:
+            total = lax.fori_loop(0, grids, grid, total)
+        found.append(total.reshape(room, bucket.master, bucket.rows))
+    return tuple(found)
 
 
 def _pick(
     table: Integer[Array, "sizes columns n"],
-    sizes: Integer[Array, " grids"],
-    columns: Integer[Array, " both"],
-) -> Integer[Array, "lanes n"]:
-    """Codes of one size and column a lane."""
-    picked = table.at[sizes[:, None], columns[None]].get(mode="promise_in_bounds")
-    return picked.reshape(-1, table.shape[2])
+    size: Integer[Array, ""],
+    column: Integer[Array, "*lanes"],
+) -> Integer[Array, "*lanes n"]:
+    """Codes of one size, a column a lane."""
+    if column.ndim:
+        return table.at[size, column].get(mode="promise_in_bounds")
+    return lax.dynamic_slice(table, (size, column, jnp.int32(0)), (1, 1, table.shape[2]))[0, 0]
 
 
 def add_records(
@@ -185,25 +265,49 @@ def add_records(
     columns: FineCodes,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
+    spare: Integer[Array, ""],
 ) -> Integer[Array, "pairs columns 2 rows"]:
-    """Add a batch of records to the counts on the common refinement of all grids."""
-    return lax.map(lambda pair: _add(pair[0], columns, pair[1], pair[2]), (total, first, second))
+    """Add a batch of records, of which `spare` only pad, to the counts on the refinement."""
+
+    def of_pair(pair):
+        total, one, other = pair
+        n = columns.rows.shape[1]
+        return _add(total, columns, one, other, 0, n).at[0, :, 0].add(-spare)
+
+    return lax.map(of_pair, (total, first, second))
 
 
-def score_counts(
+def count_refined(
     total: Integer[Array, "pairs columns 2 rows"],
     edges: FineEdges,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
-    gains: Gains,
+    number: Integer[Array, "1"],
     *,
     layout: Layout,
-) -> Information:
-    """Score pairs off the counts that `add_records` has made, in one batch or in many."""
-    grids = lax.map(
-        lambda pair: _read_off(pair[0], edges, pair[1], pair[2], layout), (total, first, second)
+) -> BucketCounts:
+    """`count`, off the counts that `add_records` has made."""
+
+    def of_pair(pair):
+        return _read_off(total[pair], edges, first[pair], second[pair], layout)
+
+    return _pair_by_pair(of_pair, number, layout)
+
+
+def _pair_by_pair(of_pair, number, layout: Layout) -> BucketCounts:
+    """The lanes of all pairs, of which there are `number`."""
+
+    def put(pair, found):
+        return tuple(
+            lax.dynamic_update_slice_in_dim(lanes, part, pair * len(part), 0)
+            for lanes, part in zip(found, of_pair(pair), strict=True)
+        )
+
+    empty = tuple(
+        jnp.zeros((layout.room(bucket), bucket.master, bucket.rows), jnp.int32)
+        for bucket in layout.buckets
     )
-    return score_grids(grids, gains, layout=layout)
+    return lax.fori_loop(0, number[0], put, empty)
 
 
 def _add(
@@ -211,10 +315,19 @@ def _add(
     columns: FineCodes,
     first: Integer[Array, ""],
     second: Integer[Array, ""],
+    begin: Integer[Array, ""] | int,
+    records: int,
 ) -> Integer[Array, "columns 2 rows"]:
-    """Count one pair in both orientations."""
-    merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
-    return counting.refine(total, columns.masters[merged], columns.rows[fixed])
+    """Count some records of one pair in both orientations."""
+
+    def codes(table, column):
+        return lax.dynamic_slice(table, (column, jnp.int32(begin)), (1, records))[0]
+
+    for side, (merged, fixed) in enumerate(((first, second), (second, first))):
+        total = counting.refine(
+            total, side, codes(columns.masters, merged), codes(columns.rows, fixed)
+        )
+    return total
 
 
 def _read_off(
@@ -223,38 +336,19 @@ def _read_off(
     first: Integer[Array, ""],
     second: Integer[Array, ""],
     layout: Layout,
-) -> list[Integer[Array, "_ _ _ 2"]]:
-    """The counts of one pair at the edges of every grid, bucket by bucket."""
+) -> list[Integer[Array, "_ _ _"]]:
+    """The counts of one pair on every grid, bucket by bucket."""
     merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
     before = counting.prefix(total)
-    return [
-        counting.read_off(
+    found = []
+    for bucket, masters, rows in _spots(layout):
+        counts = counting.read_off(
             before,
-            edges.masters[masters][:, merged, : bucket.master + 1].swapaxes(1, 2),
-            edges.rows[rows][:, fixed, : bucket.rows + 1].swapaxes(1, 2),
+            edges.masters[masters][:, merged, : bucket.master + 1],
+            edges.rows[rows][:, fixed, : bucket.rows + 1],
         )
-        for bucket, masters, rows in _spots(layout)
-    ]
-
-
-def score_grids(
-    grids: list[Integer[Array, "pairs _ _ _ 2"]], gains: Gains, *, layout: Layout
-) -> Information:
-    """Score pairs off their counts at the edges of every grid, bucket by bucket."""
-    pairs = len(grids[0])
-    by_bucket = {
-        bucket: jnp.moveaxis(grid, (4, 0), (3, 4))
-        for bucket, grid in zip(layout.buckets, grids, strict=True)
-    }
-
-    def counts(bucket, masters, rows):
-        def of_grids(at):
-            picked = jnp.moveaxis(by_bucket[bucket][at], 0, 2)
-            return picked.reshape(*picked.shape[:2], -1)
-
-        return of_grids
-
-    return _score_buckets(counts, pairs, gains, layout)
+        found.append(counts.reshape(-1, bucket.master, bucket.rows))
+    return found
 
 
 def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:
@@ -268,26 +362,56 @@ def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:
         yield bucket, jnp.asarray(masters), jnp.asarray(rows)
 
 
-def _score_buckets(
-    counts: Callable[[Bucket, Array, Array], Callable[[Array], EdgeCounts]],
-    pairs: int,
-    gains: Gains,
-    layout: Layout,
+def optimise(
+    counts: Counts, number: Integer[Array, "1"], gains: Gains, *, parts: int, lanes: int
 ) -> Information:
-    """Run every bucket, as many grids side by side as the lanes allow."""
-    entries = []
-    for bucket, masters, rows in _spots(layout):
-        of_grids = counts(bucket, masters, rows)
-        size, parts = len(bucket.grids), bucket.parts
-        together = min(size, max(1, layout.lanes // (2 * pairs)))
-        turns = -(-size // together)
-        at = np.minimum(np.arange(turns * together), size - 1)  # the last fills up
+    """OptimizeAxis on every lane.
 
-        def score(at, bucket=bucket, of_grids=of_grids):
-            return best_information(of_grids(at), bucket.parts, gains, blocks=bucket.blocks)
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      gains: how phi is evaluated.
+      parts: the most to merge into; static.
+      lanes: how many run side by side; static.
 
-        found = lax.map(score, jnp.asarray(at.reshape(turns, together), jnp.int32))
-        found = found.reshape(turns, parts - 1, together, 2 * pairs)
-        found = jnp.moveaxis(found, 2, 1).reshape(turns * together, parts - 1, 2 * pairs)
-        entries += [found[i, : grid.parts - 1] for i, grid in enumerate(bucket.grids)]
-    return jnp.concatenate(entries).reshape(-1, 2, pairs)
+    Returns:
+      Information in units of 2^-26 bits, `lanes` lanes a turn.
+    """
+
+    def turn(i, found):
+        some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes, 0)
+        # Lanes come last, so that neighbouring lanes fill the vector units of a CPU and the
+        # threads of a GPU.
+        best = best_of_edges(_edges(jnp.moveaxis(some, 0, 2)), parts, gains)
+        return lax.dynamic_update_slice_in_dim(found, best[None], i, 0)
+
+    found = jnp.zeros((len(counts) // lanes, parts - 1, lanes), jnp.int32)
+    return lax.fori_loop(0, (number[0] + (lanes - 1)) // lanes, turn, found)
+
+
+def _edges(
+    counts: Integer[Array, "master rows lanes"],
+) -> Integer[Array, "edges rows_and_sum lanes"]:
+    """Records of each row, and of all, before each edge."""
+
+    def add(total, column):
+        column = jnp.concatenate([column, column.sum(axis=0, keepdims=True, dtype=jnp.int32)])
+        return total + column, total
+
+    _, rows, lanes = counts.shape
+    last, before = lax.scan(add, jnp.zeros((rows + 1, lanes), jnp.int32), counts)
+    return jnp.concatenate([before, last[None]])
+
+
+def entries(
+    layout: Layout, found: list[Integer[np.ndarray, "_ _ _"]], pairs: int
+) -> Integer[np.ndarray, "entries 2 pairs"]:
+    """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other."""
+    scored = []
+    for bucket, some in zip(layout.buckets, found, strict=True):
+        lanes = np.moveaxis(some, 1, 0).reshape(bucket.parts - 1, -1)
+        shape = len(lanes), pairs, len(bucket.grids), 2
+        lanes = lanes[:, : math.prod(shape[1:])].reshape(shape)
+        for i, grid in enumerate(bucket.grids):
+            scored.append(lanes[: grid.parts - 1, :, i].swapaxes(1, 2))
+    return np.concatenate(scored)

@@ -1,89 +1,152 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import oracles
 import pytest
 
 from dpmic_jax import MICe, MICr
-from dpmic_jax.mic import counting, sweep, tile
-from dpmic_jax.mic.gains import exact_gains
+from dpmic_jax.mic import counting, tile
 from dpmic_jax.mic.grids import buckets
+
+# Values, and for MICr their bounds.
+TABLE = {
+    "tied": (lambda rng, n: rng.integers(0, 9, n), (0, 9)),
+    "plain": (lambda rng, n: rng.random(n), (0, 1)),
+    "beyond": (lambda rng, n: rng.normal(size=n), (-1, 1)),
+}
+BOUNDS = [bounds for _, bounds in TABLE.values()]
+PAIRS = np.array([[0, 1], [2, 1], [0, 2], [1, 1]], np.int32)
+PREPARE = {"direct": tile.direct_codes, "refined": tile.refined_codes}
+CUTS = {
+    "by rank": lambda columns: MICe(B=30, c=4).cut(columns),
+    "by width": lambda columns: MICr(B=30, c=4).cut(columns, BOUNDS),
+}
+_count = jax.jit(tile.count, static_argnames="layout")
+
+
+def codes(how, columns, column, parts):
+    if how == "by rank":
+        return oracles.mass_codes(columns[column], parts)
+    return oracles.width_codes(columns[column], parts, *BOUNDS[column])
+
+
+def layout_of(cut, lane_by_lane=True):
+    return tile.Layout(buckets(cut.grids, 10**5), len(PAIRS), 8, lane_by_lane)
+
+
+def table(n):
+    rng = np.random.default_rng(7)
+    return [make(rng, n) for make, _ in TABLE.values()]
 
 
 def histogram(columns, rows, shape):
-    counts, _, _ = np.histogram2d(columns, rows, [np.arange(s + 1) for s in shape])
-    return np.concatenate([np.zeros((1, shape[1])), counts.cumsum(axis=0)])
+    counts = np.zeros(shape, int)
+    np.add.at(counts, (columns, rows), 1)
+    return counts
 
 
-@pytest.mark.parametrize("n", [4, 8, 337])
-def test_direct_counts_are_histograms(rng, n):
-    columns = rng.integers(0, 5, (3, n)).astype(np.uint8)
-    rows = rng.integers(0, 4, (3, n)).astype(np.uint8)
-    padded = counting.pad_records(columns, 9), counting.pad_records(rows, 0)
-    assert padded[0].shape[1] % counting.ALIGN == 0
-    found = counting.direct(*map(jnp.asarray, padded), (5, 4))
-    for lane in range(3):
-        np.testing.assert_array_equal(
-            found[..., lane], histogram(columns[lane], rows[lane], (5, 4))
-        )
+def counted(cut, prepare, **layout):
+    return _count(
+        PREPARE[prepare](cut.masters, cut.rows),
+        *PAIRS.T,
+        np.array([len(PAIRS)], np.int32),
+        np.int32(cut.n),
+        layout=layout_of(cut, **layout),
+    )
 
 
-def test_padding_widens_the_dtype_when_it_must():
-    assert counting.pad_records(np.zeros(5, np.uint8), 300).dtype == np.uint16
+def test_direct_adds_histograms_and_nothing_for_what_pads(rng):
+    columns, rows = (rng.integers(0, size, (3, 50)).astype(np.uint8) for size in (5, 4))
+    before = rng.integers(0, 9, 60).astype(np.int32)
+    padded = (np.pad(codes, ((0, 0), (0, 7))) for codes in (columns, rows))
+    record = np.repeat(np.array([1, 0], np.int32), [50, 7])
+    first = np.array([40, 0, 20], np.int32)
+    found = counting.direct(*map(jnp.asarray, (before, *padded, record, first)), 4)
+    added = (np.asarray(found) - before).reshape(3, 5, 4)
+    for place, lane in enumerate([1, 2, 0]):
+        expected = histogram(columns[lane], rows[lane], (5, 4))
+        np.testing.assert_array_equal(added[place], expected)
 
 
-CUTS = {
-    "by rank, tied": lambda columns: MICe(B=30, c=4).cut(columns),
-    "by width": lambda columns: MICr(B=30, c=4).cut(columns, [(0, 9), (0, 1), (-1, 1)]),
-}
+def test_all_lanes_at_once_are_counted_like_one_by_one():
+    cut = CUTS["by rank"](table(203))
+    for ours, others in zip(
+        counted(cut, "direct", lane_by_lane=False), counted(cut, "direct"), strict=True
+    ):
+        np.testing.assert_array_equal(ours, others)
 
 
-@pytest.fixture
-def columns(rng):
-    return [rng.integers(0, 9, 203), rng.random(203), rng.normal(size=203)]
+def test_coarser_grids_are_read_off_the_finest(rng):
+    """Edges may be equal: then a part between them is empty."""
+    columns, rows = rng.integers(0, 12, (2, 300)), rng.integers(0, 7, (2, 300))
+    column_edges = np.array([[[0, 5, 5, 12], [0, 1, 11, 12]], [[0, 0, 6, 12], [0, 3, 6, 9]]])
+    row_edges = np.array([[[0, 2, 7], [0, 7, 7]], [[0, 3, 5], [0, 1, 7]]])
+
+    @jax.jit
+    def read(columns, rows, *edges):
+        total = jnp.zeros((12, 2, 7), jnp.int32)
+        for block in (slice(0, 100), slice(100, 300)):
+            for lane in range(2):
+                total = counting.refine(total, lane, columns[lane, block], rows[lane, block])
+        return counting.read_off(counting.prefix(total), *edges)
+
+    found = np.asarray(read(columns, rows, column_edges, row_edges))
+    assert found.shape == (2, 2, 3, 2)
+    for grid, lane in np.ndindex(2, 2):
+        fine = histogram(columns[lane], rows[lane], (12, 7))
+        across, down = column_edges[grid, lane], row_edges[grid, lane]
+        for column, row in np.ndindex(3, 2):
+            cell = fine[across[column] : across[column + 1], down[row] : down[row + 1]]
+            assert found[grid, lane, column, row] == cell.sum()
 
 
+@pytest.mark.parametrize("prepare", PREPARE)
 @pytest.mark.parametrize("how", CUTS)
-def test_both_ways_of_counting_give_the_same_integers(columns, how):
+def test_every_lane_has_the_histogram_of_its_grid(how, prepare):
+    """Pair by pair, grid by grid, first column merged and then the second; what pads is off."""
+    columns = table(203)
     cut = CUTS[how](columns)
-    pairs = np.array([[0, 1], [2, 1], [0, 2], [1, 1]])
-    one, other = (
-        np.concatenate(
-            list(
-                sweep.information(
-                    prepare(cut.masters, cut.rows),
-                    cut.grids,
-                    pairs,
-                    exact_gains(cut.n),
-                    devices=jax.devices()[:1],
-                    tile=4,
-                )
-            ),
-            axis=-1,
-        )
-        for prepare in (tile.direct_codes, tile.refined_codes)
-    )
-    np.testing.assert_array_equal(one, other)
+    for bucket, counts in zip(layout_of(cut).buckets, counted(cut, prepare), strict=True):
+        lanes = iter(np.asarray(counts))
+        for one, other in PAIRS:
+            for grid in bucket.grids:
+                for merged, fixed in ((one, other), (other, one)):
+                    expected = histogram(
+                        codes(how, columns, merged, grid.master),
+                        codes(how, columns, fixed, grid.rows),
+                        (bucket.master, bucket.rows),
+                    )
+                    np.testing.assert_array_equal(next(lanes), expected)
 
 
-@pytest.mark.parametrize("batch", [7, 200, 203])
-def test_row_batches_add_up_to_the_same_integers(columns, batch):
-    cut = CUTS["by width"](columns)
-    whole = tile.refined_codes(cut.masters, cut.rows)
-    first, second = jnp.array([0, 1], jnp.int32), jnp.array([2, 2], jnp.int32)
-    layout = tile.Layout(buckets(cut.grids, 2), 64)
-    total, add = jnp.zeros((2, *whole.counts_shape), jnp.int32), jax.jit(tile.add_records)
+@pytest.mark.parametrize(("prepare", "others"), [("direct", (197, 208)), ("refined", (301, 500))])
+def test_one_program_counts_tables_of_many_lengths(prepare, others):
+    """Cut by width, whose codes depend on no other record."""
+    counted(CUTS["by width"](table(others[0])), prepare)
+    programs = _count._cache_size()
+    counted(CUTS["by width"](table(others[1])), prepare)
+    assert _count._cache_size() == programs
+    counted(CUTS["by width"](table(5000)), prepare)  # on another rung
+    assert _count._cache_size() > programs
+
+
+@pytest.mark.parametrize("batch", [7, 203])
+def test_row_batches_add_up_to_the_same_integers(batch):
+    cut = CUTS["by width"](table(203))
+    one, other = PAIRS.T
+    edges = tile.fine_edges(cut.masters, cut.rows, 5)
+    total = jnp.zeros((len(PAIRS), *tile.refined_shape(cut.masters, cut.rows)), jnp.int32)
+    add = jax.jit(tile.add_records)
     for start in range(0, cut.n, batch):
-        some = slice(start, start + batch)
-        part = tile.refined_codes(
-            cut.masters._replace(fine=cut.masters.fine[:, some]),
-            cut.rows._replace(fine=cut.rows.fine[:, some]),
-        )
-        total = add(total, part.codes, first, second)
-    gains = exact_gains(cut.n)
-    np.testing.assert_array_equal(
-        tile.score_counts(total, whole.edges, first, second, gains, layout=layout),
-        tile.score(whole, first, second, gains, layout=layout),
-    )
+        some = (part.fine[:, start : start + batch] for part in (cut.masters, cut.rows))
+        spare = batch - len(range(cut.n)[start : start + batch])
+        fine = tile.FineCodes(*(tile.filled(codes, 5, batch) for codes in some))
+        total = add(total, fine, one, other, np.int32(spare))
+    number = np.array([len(PAIRS)], np.int32)
+    read = jax.jit(tile.count_refined, static_argnames="layout")
+    found = read(total, edges, one, other, number, layout=layout_of(cut))
+    for ours, whole in zip(found, counted(cut, "refined"), strict=True):
+        np.testing.assert_array_equal(ours, whole)
 
 
 def test_the_way_of_counting_follows_the_number_of_records(rng):

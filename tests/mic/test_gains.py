@@ -51,3 +51,14 @@ def test_gains_refuse_what_they_cannot_hold():
     with pytest.raises(ValueError, match="32-bit"):
         exact_gains(2**31)
     assert type(gains_for(1000)).__name__ == "FastGains"
+
+
+@pytest.mark.parametrize("make", [fast_gains, exact_gains])
+def test_n_is_data_that_programs_do_not_depend_on(make):
+    def program(n):
+        leaves, tree = jax.tree.flatten(make(n))
+        return tree, [(np.shape(leaf), leaf.dtype) for leaf in leaves]
+
+    assert program(1001) == program(2000)
+    for one, other in zip(jax.tree.leaves(make(1001)), jax.tree.leaves(make(2000)), strict=True):
+        assert not np.array_equal(one, other)

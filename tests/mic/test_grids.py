@@ -55,7 +55,25 @@ def test_buckets_keep_every_grid_in_order(B, pairs):
     grids = plan(B=B, c=5, master=reshef, sizes=all_sizes)
     found = buckets(grids, pairs)
     assert tuple(grid for bucket in found for grid in bucket.grids) == grids
-    assert all(bucket.rows == max(g.rows for g in bucket.grids) for bucket in found)
+
+
+@given(B=st.integers(4, 300), pairs=st.sampled_from([1, 30, 10**3, 10**6]))
+def test_a_bucket_has_room_for_each_of_its_grids(B, pairs):
+    for bucket in buckets(plan(B=B, c=5, master=reshef, sizes=all_sizes), pairs):
+        for grid in bucket.grids:
+            assert grid.rows <= bucket.rows
+            assert grid.master <= bucket.master
+            assert grid.parts <= bucket.parts
+        # On a rung of 4 bits: 1 of 8 rows at most is waste.
+        assert bucket.rows % 2 ** max(0, bucket.rows.bit_length() - 4) == 0
+        assert bucket.rows < 9 / 8 * max(grid.rows for grid in bucket.grids) + 1
+
+
+def test_tables_of_about_as_many_pairs_share_their_buckets():
+    """12 and 17 columns do, and 12 and 200 do not."""
+    grids = plan(B=63, c=15, master=reshef, sizes=all_sizes)
+    assert buckets(grids, 66) == buckets(grids, 136)
+    assert buckets(grids, 66) != buckets(grids, 19_900)
 
 
 def test_many_pairs_get_tighter_buckets():

@@ -3,13 +3,12 @@
 import itertools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dpmic_jax.mic import streaming, sweep, tile
 from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.grids import buckets, ladder
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.mic.settings import MICr
 
 N, BOUNDS = 1003, [(0.0, 1.0), (-3.0, 3.0), (0, 9), (0.0, 2.0)]
@@ -70,23 +69,34 @@ def test_streaming_gives_the_same_bits_as_the_whole_table(columns, rows, group, 
 def test_memory_is_priced_as_it_is_taken(columns):
     cut = STATISTIC.cut(columns, BOUNDS)
     assert streaming.code_bytes(cut) * N == cut.masters.fine.nbytes + cut.rows.fine.nbytes
-    counts = np.zeros(tile.refined_codes(cut.masters, cut.rows).counts_shape, np.int32)
+    counts = tile.refined_codes(cut.masters, cut.rows).empty
     assert streaming.count_bytes(cut) == counts.nbytes
+
+
+def programs_of(columns):
+    """Every program that a pass over a table compiles, with its arguments."""
+    kept = []
+
+    def keep(mesh, calls):
+        kept.extend((program, mesh, arguments) for program, arguments in calls)
+        return [None] * len(calls)
+
+    cut, devices = STATISTIC.cut(columns, BOUNDS), np.array(jax.devices()[:1])
+    mesh = jax.sharding.Mesh(devices, ("pairs",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "compiled_together", keep)
+        patch.setitem(sweep.LANES, "cpu", sweep.MORE_LANES)
+        streaming._Pass(cut, N, PAIRS, len(PAIRS), exact_gains(N), mesh)
+    return kept
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
 def test_the_programs_that_run_also_lower_for(columns, platform):
-    cut = STATISTIC.cut(columns, BOUNDS)
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("pairs",))
-    layout = tile.Layout(buckets(cut.grids, len(PAIRS)), sweep.MORE_LANES)
-    codes, edges = streaming._fine_codes(cut, N), streaming._fine_edges(cut)
-    total = jnp.zeros((len(PAIRS), *streaming.refined_shape(cut)), jnp.int32)
-    first, second = jnp.asarray(PAIRS.T, jnp.int32)
-    for program, given in (
-        (streaming._counting(mesh), (codes, total, first, second)),
-        (streaming._scoring(layout, mesh), (edges, exact_gains(N), total, first, second)),
-    ):
-        exported = jax.export.export(program, platforms=[platform])(*given)
+    kept = programs_of(columns)
+    names = {program.function.__name__ for program, _, _ in kept}
+    assert names == {"add_records", "count_refined", "optimise"}
+    for program, mesh, arguments in kept:
+        exported = jax.export.export(program.on(mesh), platforms=[platform])(*arguments)
         assert exported.platforms == (platform,)
         assert "callback" not in exported.mlir_module()
         assert "custom_call" not in exported.mlir_module()
