@@ -9,7 +9,6 @@ scatter-add of flattened codes for each.
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -17,9 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Int32, Int64, Integer, UInt8
+from jax.sharding import Mesh
+from jaxtyping import Array, Int32, Int64, UInt8
 
 from dpmic_jax.causal.queries import Coded, Query
+from dpmic_jax.mic.programs import EVERYWHERE, Program, compiled
+from dpmic_jax.mic.shapes import decade_if_small, rung
 
 LARGEST_TABLE = 2**20  # cells of one query
 _HELD = 2**22  # cells of the tables that are held at a time
@@ -27,7 +29,7 @@ _ROWS = 4096  # records of a product, at most: its sums are then exact in float3
 # A record costs a product about this much less than a scatter-add, for each entry.
 _CHEAPER = 32
 _FEWEST = 16  # pairs that are worth a product
-_PADDED = 16  # widths and numbers of products are rounded up to this: few programs serve all
+_PADDED = 16  # widths are rounded up to this: few programs serve all
 
 
 class Tables(NamedTuple):
@@ -41,7 +43,7 @@ class _Indicators(NamedTuple):
     """Of all categories but each column's last, and at the end of every record."""
 
     first: dict[int, int]  # where a column's begin
-    held: UInt8[Array, "n_plus_1 width"]  # the last record is none
+    held: UInt8[Array, "n_up width"]  # records from n on are none
 
 
 def blocks(query: Query, categories: Sequence[int]) -> int:
@@ -147,7 +149,7 @@ def _by_products(
     first, indicators = held
     whole = indicators.shape[1] - 1  # an indicator of every record
     rows, owner = _sorted_by_block(block, count)
-    pairs = np.asarray(_products(indicators, rows, owner, count))
+    pairs = _products(indicators, rows, owner, count)
     for some, height, width in _parts(data, queries, places, count):
         at = [
             np.array([[*range(first[c], first[c] + size - 1), whole] for c in columns])
@@ -169,11 +171,11 @@ def _indicators(data: Coded, named: Sequence[int]) -> _Indicators:
         first[column] = begin
         begin += data.categories[column] - 1
     width = -(-(begin + 1) // _PADDED) * _PADDED
-    found = np.zeros((width, data.n + 1), np.uint8)
+    found = np.zeros((width, 1 + decade_if_small(data.n, width)), np.uint8)
     for column, start in first.items():
         for category in range(data.categories[column] - 1):
-            found[start + category, :-1] = data.codes[column] == category
-    found[-1, :-1] = 1
+            found[start + category, : data.n] = data.codes[column] == category
+    found[-1, : data.n] = 1
     return _Indicators(first, jnp.asarray(np.ascontiguousarray(found.T)))
 
 
@@ -182,7 +184,7 @@ def _sorted_by_block(
 ) -> tuple[Int32[np.ndarray, "products rows"], Int32[np.ndarray, " products"]]:
     """Records in groups that lie in one block each, filled up with n, which is no record."""
     n = len(block)
-    rows = max(64, min(_ROWS, 1 << max(n // (2 * count), 1).bit_length()))
+    rows = max(64, min(_ROWS, rung(max(n // rung(count, 1), 1), 1)))
     sizes = np.bincount(block, minlength=count)
     groups = -(-sizes // rows)
     owner = np.repeat(np.arange(count), groups)
@@ -191,25 +193,38 @@ def _sorted_by_block(
     spot = begin[:, None] + np.arange(rows)
     order = np.append(np.argsort(block.astype(np.min_scalar_type(count)), kind="stable"), n)
     record = order[np.where(spot < np.cumsum(sizes)[owner][:, None], spot, n)]
-    short = -len(owner) % _PADDED
-    record = np.pad(record, ((0, short), (0, 0)), constant_values=n)
-    return record.astype(np.int32), np.pad(owner, (0, short)).astype(np.int32)
+    return record.astype(np.int32), owner.astype(np.int32)
 
 
-@partial(jax.jit, static_argnames="count")
 def _products(
-    indicators: UInt8[Array, "n_plus_1 width"],
-    rows: Int32[Array, "products rows"],
-    owner: Int32[Array, " products"],
+    indicators: UInt8[Array, "n_up width"],
+    rows: Int32[np.ndarray, "products rows"],
+    owner: Int32[np.ndarray, " products"],
     count: int,
-) -> Integer[Array, "blocks width width"]:
+) -> Int32[np.ndarray, "blocks width width"]:
     """How many records of each block have both of two indicators."""
-    width = indicators.shape[1]
+    number = len(owner)
+    up = rung(number, 1) - number
+    given = indicators, np.pad(rows, ((0, up), (0, 0))), np.pad(owner, (0, up)), np.int32(number)
+    program = Program(_add_products, (("count", rung(count, 1)),), (EVERYWHERE,) * 4, EVERYWHERE)
+    mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
+    return np.asarray(compiled(program, mesh, *given)(*given))[:count]
 
-    def add(total, one):
-        record, block = one
-        held = indicators.at[record].get(mode="promise_in_bounds").astype(jnp.float32)
+
+def _add_products(
+    indicators: UInt8[Array, "n_up width"],
+    rows: Int32[Array, "products_up rows"],
+    owner: Int32[Array, " products_up"],
+    number: Int32[Array, ""],
+    *,
+    count: int,
+) -> Int32[Array, "blocks_up width width"]:
+    """The first so many products, each added to its block; the others only pad."""
+
+    def add(i, total):
+        held = indicators.at[rows[i]].get(mode="promise_in_bounds").astype(jnp.float32)
         both = jnp.matmul(held.T, held, precision=lax.Precision.HIGHEST)
-        return total.at[block].add(both.astype(jnp.int32)), None
+        return total.at[owner[i]].add(both.astype(jnp.int32))
 
-    return lax.scan(add, jnp.zeros((count, width, width), jnp.int32), (rows, owner))[0]
+    width = indicators.shape[1]
+    return lax.fori_loop(0, number, add, jnp.zeros((count, width, width), jnp.int32))

@@ -16,10 +16,11 @@ from dpmic_jax.inference.independence import (
     renumbered,
 )
 from dpmic_jax.inference.nulls import null_law
-from dpmic_jax.mic.binning import Column, Limits, grouped, random
+from dpmic_jax.mic.binning import Column, Limits
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.settings import MICe
 from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.ties import grouped, random
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,11 +20,11 @@ from jaxtyping import Float
 
 from dpmic_jax.dp.keys import AnyKey, noise_key, wrap
 from dpmic_jax.inference import ranks, shuffling
-from dpmic_jax.mic.binning import grouped
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.settings import MICe
 from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.ties import grouped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -17,6 +17,7 @@ Codes stand for records, as they are a function of a record and of the set of al
 The shuffles are the same for all pairs. So each p-value is valid, and they depend on each other.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -135,13 +136,14 @@ def count_as_large(
     tile: int = 2**31,
 ) -> Int[np.ndarray, " pairs"]:
     """In how many draws the measure of each pair is at least as large as observed."""
-
-    def measured(draws: range):
-        return shuffling.measured(cut, pairs, measure, draws, key=key, devices=devices, tile=tile)
-
-    observed = np.concatenate(list(measured(range(shuffling.OBSERVED, 1))))
+    all_draws = range(shuffling.OBSERVED, draws + 1)
+    tiles = shuffling.measured(cut, pairs, measure, all_draws, key=key, devices=devices, tile=tile)
+    observed = np.zeros(0)
+    while len(observed) < len(pairs):
+        observed = np.concatenate([observed, next(tiles)])
+    observed, first = observed[: len(pairs)], observed[len(pairs) :]
     counts, lane = np.zeros(len(pairs), np.int64), 0
-    for values in measured(range(1, draws + 1)):
+    for values in itertools.chain([first], tiles):
         pair = np.arange(lane, lane + len(values)) % len(pairs)
         np.add.at(counts, pair, ranks.at_least(values, observed[pair]))
         lane += len(values)

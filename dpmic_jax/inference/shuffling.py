@@ -2,43 +2,41 @@
 
 Codes are made once a column. A record's codes depend on its own value and on the set of all
 values, not on where it stands, so shuffling codes is shuffling records. A lane is one pair in
-one draw; lanes are numbered draw by draw, and a tile is a fixed number of them, so that one
-compiled program serves every number of columns, pairs and draws.
+one draw; lanes are numbered draw by draw, and a tile has room for a fixed number of them. One
+program draws words, one lays out the codes of a tile's lanes, and the tile's own programs do the
+rest: only the second knows the number of columns, and none that of pairs or draws.
 
 Everything is integer (`exact_gains`): a lane has the same value in any tile, on any device.
 """
 
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int, Integer, Key, UInt32
 from tqdm import tqdm
 
-from dpmic_jax.dp.keys import AnyKey, noise_key
+from dpmic_jax.dp.keys import AnyKey, noise_key, wrap
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.characteristic import Measure
-from dpmic_jax.mic.gains import Gains, exact_gains
-from dpmic_jax.mic.grids import buckets
+from dpmic_jax.mic.gains import exact_gains
+from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
 from dpmic_jax.mic.settings import Cut
 from dpmic_jax.mic.sweep import Device
 from dpmic_jax.mic.tile import (
+    BucketCounts,
     Codes,
     DirectCodes,
     FineCodes,
     FineEdges,
-    Information,
     Layout,
     RefinedCodes,
     cheaper_codes,
-    score,
+    count,
 )
 
 # The draw in which nothing is shuffled.
@@ -46,23 +44,22 @@ OBSERVED = 0
 MOST_DRAWS = 2**31 - 2
 # What the shuffles of a tile may take, 40 bytes a record and lane.
 SHUFFLE_BYTES = 2**28
-# Programs are laid out for so many lanes, however many there are: one serves all calls.
+# Programs are laid out for so many lanes, however many there are: one set serves all calls.
 PLANNED_LANES = 10_000
 # Folded into the key first: a key that also breaks ties (`random(key)`) gives other words here.
 _PURPOSE = 0x73687566
 
 
 def shuffles(
-    key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int
+    key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int, mesh: Mesh
 ) -> Int[np.ndarray, "lanes n"]:
     """A uniform permutation of n records for each draw, the same for the same draw; none for 0.
 
     The ranks of n independent words of 64 bits. Two of them are equal, and then in order, with
     a probability below n^2 / 2^65, which bounds the distance from uniform.
     """
-    # More words than records, so that few programs serve all n.
-    most = max(64, 1 << (n - 1).bit_length())
-    words = np.asarray(_words(noise_key(key), jnp.asarray(draws, jnp.int32), most))[..., :n]
+    program, given = _drawing(key, draws, n)
+    words = np.asarray(compiled(program, mesh, *given)(*given))[..., :n]
     high, low = words.swapaxes(0, 1)
     distinct, first, lane = np.unique(draws, return_index=True, return_inverse=True)
     words = high[first].astype(np.uint64) << np.uint64(32) | low[first]
@@ -71,10 +68,20 @@ def shuffles(
     return orders[lane]
 
 
-@partial(jax.jit, static_argnums=2)
-def _words(key: Key[Array, ""], draws: Int[Array, " lanes"], n: int) -> UInt32[Array, "lanes 2 n"]:
-    key = jax.random.fold_in(key, _PURPOSE)
-    return jax.vmap(lambda draw: jax.random.bits(jax.random.fold_in(key, draw), (2, n)))(draws)
+def _drawing(key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int) -> Call:
+    # More words than records, so that few programs serve all n.
+    most = max(64, 1 << (n - 1).bit_length())
+    program = Program(_words, (("most", most),), (EVERYWHERE, SPLIT), SPLIT)
+    return program, (np.asarray(jax.random.key_data(noise_key(key))), draws.astype(np.int32))
+
+
+def _words(
+    key: UInt32[Array, " words"], draws: Int[Array, " lanes"], *, most: int
+) -> UInt32[Array, "lanes 2 most"]:
+    purpose = jax.random.fold_in(wrap(key), _PURPOSE)
+    return jax.vmap(lambda draw: jax.random.bits(jax.random.fold_in(purpose, draw), (2, most)))(
+        draws
+    )
 
 
 def measured(
@@ -100,9 +107,8 @@ def measured(
       devices: where to run; the first device of JAX's default backend if none are given.
       tile: the most lanes that a device scores at a time.
     """
-    codes = cheaper_codes(cut.masters, cut.rows)
-    devices = tuple(devices) or tuple(jax.devices()[:1])
-    run = _Tiles(cut, codes, pairs, draws, key=noise_key(key), devices=devices, tile=tile)
+    devices = devices or jax.devices()[:1]
+    run = _Tiles(cut, pairs, draws, key=noise_key(key), devices=devices, tile=tile)
     with tqdm(total=len(pairs) * len(draws), unit="draw", disable=None, delay=1) as bar:
         for information in run:
             values = np.asarray(measure(read.characteristic(cut.grids, information)))
@@ -118,78 +124,63 @@ class _Tiles:
     def __init__(
         self,
         cut: Cut,
-        codes: Codes,
         pairs: Int[np.ndarray, "pairs 2"],
         draws: range,
         *,
         key: Key[Array, ""],
-        devices: tuple[Device, ...],
+        devices: Sequence[Device],
         tile: int,
     ):
-        platform = devices[0].platform
-        room = max(1, SHUFFLE_BYTES // (40 * cut.n))
-        tile = min(tile, room, sweep.tile_pairs(codes, 2**31, platform))
-        lanes = sweep.LANES.get(platform, sweep.MORE_LANES)
-        mesh = Mesh(np.array(devices), ("pairs",))
-        everywhere = NamedSharding(mesh, PartitionSpec())
-        self._table = jax.device_put((codes, exact_gains(cut.n)), everywhere)
-        layout = Layout(buckets(cut.grids, PLANNED_LANES), lanes)
-        self._programs = _compiled(layout, mesh)
-        self._width = tile * len(devices)
-        alone = len(devices) == 1 and platform == "cpu"
-        self._workers = (os.cpu_count() or 1) if alone else 2
+        self._mesh, self._workers = Mesh(np.array(devices), ("pairs",)), sweep.workers(devices)
         self._n, self._pairs, self._draws, self._key = cut.n, pairs, draws, key
+        codes = cheaper_codes(cut.masters, cut.rows)
+        self._empty = codes.empty if isinstance(codes, RefinedCodes) else ()
+        self._records = jax.tree.leaves(codes)[0].shape[-1]  # with those that only pad
+        room = max(1, SHUFFLE_BYTES // (40 * self._records))
+        layout = sweep.layout_for(cut.grids, PLANNED_LANES, devices[0].platform)
+        layout = layout._replace(pairs=min(layout.pairs, 1 << (room.bit_length() - 1)))
+        self._room, self._tile = layout.pairs, min(tile, layout.pairs)
+        self._codes, gains = on_devices(self._mesh, (codes, exact_gains(cut.n)))
+        self._optimise = sweep.Optimiser(layout, self._mesh, gains, self._others(layout))
+        self._lay_out, self._count, _ = self._optimise.others
+
+    def _others(self, layout: Layout) -> list[Call]:
+        """What is compiled beside the optimiser, with arguments of the shapes that it gets."""
+        lanes = np.zeros(self._room * self._mesh.size, np.int32)
+        orders = jax.ShapeDtypeStruct((len(lanes), self._records), np.int32)
+        given = self._codes, lanes, lanes, orders
+        sides = jax.eval_shape(_LAYING_OUT.function, *given)
+        number, n = np.zeros(self._mesh.size, np.int32), np.int32(self._n)
+        return [
+            (_LAYING_OUT, given),
+            (_counting(layout), (sides, self._empty, number, n)),
+            _drawing(self._key, lanes, self._n),
+        ]
 
     def __iter__(self) -> Iterator[Int[np.ndarray, "entries 2 lanes"]]:
-        starts = range(0, len(self._pairs) * len(self._draws), self._width)
-        # Alone, so that the programs are compiled once, not by every thread for itself.
-        yield self._run(starts[0])
-        pool, waiting = ThreadPoolExecutor(self._workers), []
-        try:
-            for start in starts[1:]:
-                waiting.append(pool.submit(self._run, start))
-                if len(waiting) > 2 * self._workers:
-                    yield waiting.pop(0).result()
-            for future in waiting:
-                yield future.result()
-        finally:  # an interrupt waits for the tiles that are under way only
-            pool.shutdown(cancel_futures=True)
+        lanes, most = len(self._pairs) * len(self._draws), self._tile * self._mesh.size
+        # As many tiles as keep all workers busy to the end, of even size.
+        tiles = min(-(-lanes // (most * self._workers)) * self._workers, lanes)
+        tasks = (range(i * lanes // tiles, (i + 1) * lanes // tiles) for i in range(tiles))
+        return sweep.in_order(self._run, tasks, self._workers)
 
-    def _run(self, start: int) -> np.ndarray:
-        count = len(self._pairs) * len(self._draws)
-        wanted = min(self._width, count - start)
-        # The last tile is filled up by repeating a lane, so that one program serves all.
-        lanes = np.minimum(start + np.arange(self._width), count - 1)
-        draw, pair = np.divmod(lanes, len(self._pairs))
-        orders = shuffles(self._key, self._draws.start + draw, self._n)
+    def _run(self, lanes: range) -> Int[np.ndarray, "entries 2 lanes"]:
+        draw, pair = np.divmod(np.array(lanes), len(self._pairs))
+        chosen = np.stack([pair, self._draws.start + draw], axis=1)
+        pair, draw, number = sweep.share_out(chosen, self._mesh.size, self._room)
+        orders = np.empty((len(draw), self._records), np.int32)
+        orders[:, : self._n] = shuffles(self._key, draw, self._n, self._mesh)
+        # Records that only pad stay where they are.
+        orders[:, self._n :] = np.arange(self._n, self._records)
         first, second = self._pairs[pair].astype(np.int32).T
-        columns, gains = self._table
-        sides = self._programs.lay_out(columns, first, second, orders)
-        empty = columns.empty if isinstance(columns, RefinedCodes) else ()
-        return np.asarray(self._programs.score(sides, empty, gains))[..., :wanted]
-
-
-class _Programs(NamedTuple):
-    """Two programs, so that the one that takes long to compile knows no number of columns."""
-
-    lay_out: jax.stages.Wrapped
-    score: jax.stages.Wrapped
-
-
-@lru_cache(maxsize=64)
-def _compiled(layout: Layout, mesh: Mesh) -> _Programs:
-    """The programs of a tile: its lanes are split over the devices."""
-    everywhere, split = PartitionSpec(), PartitionSpec("pairs")
-    sides, found = PartitionSpec(None, "pairs"), PartitionSpec(None, None, "pairs")
-    score = partial(_score_sides, layout=layout)
-    return _Programs(
-        sweep.split_over(mesh, _side_by_side, (everywhere, split, split, split), sides),
-        sweep.split_over(mesh, score, (sides, everywhere, everywhere), found),
-    )
+        sides = self._lay_out(self._codes, first, second, orders)
+        counts = self._count(sides, self._empty, number, np.int32(self._n))
+        return self._optimise(counts, number)
 
 
 # Codes, and edges if there are any, of the first column of every lane and then of the second.
 _Sides = tuple[Integer[Array, "sizes both _"], ...]
+_SPLIT_SIDES = PartitionSpec(None, "pairs")
 
 
 def _side_by_side(
@@ -201,11 +192,10 @@ def _side_by_side(
     """Take the two columns of every lane, and shuffle the second."""
     both = jnp.concatenate([first, second])
 
-    def shuffled(codes):  # "sizes columns m": the records, and those that only pad
-        lanes, n, m = *orders.shape, codes.shape[2]
-        rest = jnp.broadcast_to(jnp.arange(n, m, dtype=jnp.int32)[None], (lanes, m - n))
-        order = jnp.concatenate([orders, rest], axis=1)[None]
-        moved = jnp.take_along_axis(codes[:, second], order, axis=2, mode="promise_in_bounds")
+    def shuffled(codes):  # "sizes columns n"
+        moved = jnp.take_along_axis(
+            codes[:, second], orders[None], axis=2, mode="promise_in_bounds"
+        )
         return jnp.concatenate([codes[:, first], moved], axis=1)
 
     if isinstance(columns, DirectCodes):
@@ -215,13 +205,28 @@ def _side_by_side(
     return *codes, edges.masters[:, both], edges.rows[:, both]
 
 
-def _score_sides(sides: _Sides, empty: Any, gains: Gains, *, layout: Layout) -> Information:
-    """The tile program on the columns of all lanes; `empty` is that of `RefinedCodes`, if any."""
+_LAYING_OUT = Program(_side_by_side, (), (EVERYWHERE, SPLIT, SPLIT, SPLIT), _SPLIT_SIDES)
+
+
+def _count_sides(
+    sides: _Sides,
+    empty: Any,
+    number: Integer[Array, "1"],
+    n: Integer[Array, ""],
+    *,
+    layout: Layout,
+) -> BucketCounts:
+    """`count` the columns of all lanes; `empty` is that of `RefinedCodes`, if any."""
     masters, rows, *edges = sides
-    lane = jnp.arange(rows.shape[1] // 2, dtype=jnp.int32)
+    lane = jnp.arange(layout.pairs, dtype=jnp.int32)
     table = (
         RefinedCodes(FineCodes(masters[0], rows[0]), FineEdges(*edges), empty)
         if edges
         else DirectCodes(masters, rows)
     )
-    return score(table, lane, lane + np.int32(len(lane)), gains, layout=layout)
+    return count(table, lane, lane + np.int32(layout.pairs), number, n, layout=layout)
+
+
+def _counting(layout: Layout) -> Program:
+    inputs = _SPLIT_SIDES, EVERYWHERE, SPLIT, EVERYWHERE
+    return Program(_count_sides, (("layout", layout),), inputs, SPLIT)

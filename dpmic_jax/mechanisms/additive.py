@@ -30,11 +30,12 @@ from dpmic_jax.mechanisms.base import ONE_PAIR, OnBounds, PairMechanism, Positio
 from dpmic_jax.mechanisms.inputs import Held, held_pair, held_table
 from dpmic_jax.mechanisms.release import Key, Release, add_noise, described, on_lattice, release_of
 from dpmic_jax.mic import sweep
-from dpmic_jax.mic.binning import Bounds, random
+from dpmic_jax.mic.binning import Bounds
 from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
 from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.ties import random
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, Payment, charged_release
 from dpmic_jax.table import Pairs, Table, positions
 

@@ -5,14 +5,13 @@ the noise that is needed. MICr-Geom is not private at the epsilon it states (doc
 and its event charges what it really costs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Int
 
 from dpmic_jax import sensitivity, table_2
@@ -23,19 +22,16 @@ from dpmic_jax.dp.written import at_least, positive, written
 from dpmic_jax.mechanisms.additive import Additive, MICeLap, MICrLap
 from dpmic_jax.mechanisms.base import OnBounds, Positions
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise, described
-from dpmic_jax.mic import sweep, tile
+from dpmic_jax.mic import sweep
 from dpmic_jax.mic.binning import Bounds, codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.gains import FastGains
-from dpmic_jax.mic.grids import Bucket, Grid, buckets
+from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.settings import Cut, MICr
 from dpmic_jax.mic.sweep import Device
 from dpmic_jax.mic.tile import Layout
 from dpmic_jax.runs.charged import ChargedRun
 from dpmic_jax.table import Table
-
-# Pairs whose noisy counts are held at a time.
-_TOGETHER = 64
 
 
 class _PublishedBound(Additive):
@@ -116,11 +112,13 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
         noise = self._noise_key(n, run)
         law = TruncatedGeometric(epsilon=written(self.epsilon) / 2, n=n)
         cut = self.settings(n).cut(data.columns, limits)
+        device = (devices or jax.devices())[0]
+        layout = sweep.layout_for(cut.grids, len(pairs), device.platform)
         values = []
-        for start in range(0, len(pairs), _TOGETHER):
-            some = pairs[start : start + _TOGETHER]
+        for start in range(0, len(pairs), layout.pairs):
+            some = pairs[start : start + layout.pairs]
             noisy = add_noise(law, master_counts(cut, some), some, noise)
-            values.append(_mic(cut.grids, noisy))
+            values.append(_mic(layout, noisy, device))
         found = np.concatenate(values)
         return PrivateValue(found, run.event, is_secret(run.key), receipt=run.receipt)
 
@@ -139,36 +137,31 @@ def master_counts(cut: Cut, pairs: Int[np.ndarray, "pairs 2"]) -> Int[np.ndarray
     return np.concatenate(found, axis=1)
 
 
-def _mic(grids: tuple[Grid, ...], noisy: Int[np.ndarray, "pairs cells"]) -> Values:
+def _mic(layout: Layout, noisy: Int[np.ndarray, "pairs cells"], device: Device) -> Values:
     """MIC of noisy counts, each grid divided by its own noisy number of records."""
+    grids = layout.grids
     sizes = np.repeat([grid.master * grid.rows for grid in grids], 2)
     tables = np.split(noisy, np.cumsum(sizes)[:-1], axis=1)
     records = np.stack([t.sum(axis=1) for t in tables]).reshape(len(grids), 2, len(noisy))
-    layout = Layout(buckets(grids, len(noisy)), sweep.LANES["cpu"])
-    edges, begin = [], 0
-    for bucket in layout.buckets:
-        stop = begin + len(bucket.grids)
-        edges.append(_edges(bucket, tables[2 * begin : 2 * stop]))
-        begin = stop
-    # Twice the most records, so that few values of n are compiled.
+    left = iter(tables)
+    counts = [_padded(layout, bucket, left) for bucket in layout.buckets]
     most = 2 ** int(records.max()).bit_length()
-    found = np.asarray(_score(edges, FastGains(most), layout=layout))
+    mesh = Mesh(np.array([device]), ("pairs",))
+    optimise = sweep.Optimiser(layout, mesh, FastGains.of(most))
+    found = optimise(jax.device_put(counts, device), np.array([len(noisy)], np.int32))
     entries = np.concatenate([[g] * (grid.parts - 1) for g, grid in enumerate(grids)])
     information = np.rint(found * (most / np.maximum(records, 1))[entries]).astype(np.int64)
     return mic(characteristic(grids, information))
 
 
-def _edges(bucket: Bucket, tables: list[np.ndarray]) -> jax.Array:
-    """Counts before each edge, padded to the bucket's shape."""
-    pairs = len(tables[0])
-    out = np.zeros((pairs, len(bucket.grids), bucket.master + 1, bucket.rows, 2), np.int32)
-    for index, grid in enumerate(bucket.grids):
-        for side in range(2):
-            table = tables[2 * index + side].reshape(pairs, grid.master, grid.rows)
-            out[:, index, 1 : grid.master + 1, : grid.rows, side] = table
-    return jnp.asarray(np.cumsum(out, axis=2, dtype=np.int32))
-
-
-@partial(jax.jit, static_argnames="layout")
-def _score(edges: list[jax.Array], gains: FastGains, *, layout: Layout) -> jax.Array:
-    return tile.score_grids(edges, gains, layout=layout)
+def _padded(
+    layout: Layout, bucket: Bucket, tables: Iterator[Int[np.ndarray, "pairs _"]]
+) -> Int[np.ndarray, "lanes master rows"]:
+    """The counts of a bucket's lanes, off the next tables."""
+    lanes = np.zeros((layout.room(bucket), bucket.master, bucket.rows), np.int32)
+    step = 2 * len(bucket.grids)  # from one pair to the next
+    for lane in range(step):
+        grid, table = bucket.grids[lane // 2], next(tables)
+        some = lanes[lane : step * len(table) : step]
+        some[:, : grid.master, : grid.rows] = table.reshape(-1, grid.master, grid.rows)
+    return lanes

@@ -111,8 +111,10 @@ def add_noise(
     done = []
     for start in range(0, len(pairs), _TOGETHER):
         part, values = pairs[start : start + _TOGETHER], points[start : start + _TOGETHER]
-        # Filled up to a power of two, so that few programs are compiled.
-        width = 1 << (len(part) - 1).bit_length()
+        # Filled up, so that few programs are compiled: 16, 256 or 4096 numbers, which take no
+        # time, or the next power of two where each pair has many.
+        bits = (len(part) - 1).bit_length()
+        width = 1 << (bits if values.ndim > 1 else 4 * max(1, -(-bits // 4)))
         keys = _pair_keys(key, *jnp.asarray(np.resize(part, (width, 2)).T, jnp.uint32))
         filled = np.resize(values, (width, *values.shape[1:]))
         done.append(np.asarray(noisy(keys, jnp.asarray(filled, jnp.int32)))[: len(part)])

@@ -1,17 +1,18 @@
 """pstats and cstats: MIC and TIC of all pairs of a table, or of two tables."""
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
+from dpmic_jax.mic import sweep
 from dpmic_jax.mic.characteristic import Characteristic
 from dpmic_jax.mic.gains import UNIT, gains_for
-from dpmic_jax.mic.grids import buckets
+from dpmic_jax.mic.programs import on_devices
+from dpmic_jax.mic.tile import Layout
 from dpmic_jax.minepy import one_pair, tile
 from dpmic_jax.minepy.mine import numbers, same_length
 from dpmic_jax.minepy.partitions import Columns, cut_columns
@@ -19,12 +20,6 @@ from dpmic_jax.minepy.settings import Plan, Settings, characteristic
 
 # Fewer pairs than this are scored one by one: compiling a program would take longer.
 FEW = 48
-# The layout is that for as many pairs at least: tight, at the price of some compiling.
-MANY = 10_000
-# Pairs side by side on a CPU: as many, within limits, as its cache has room for ranks times lanes.
-FEWEST, MOST, CACHED = 32, 256, 3 * 2**19
-# Pairs side by side on anything larger.
-LARGER_TILE = 512
 
 
 class PairStatistics(NamedTuple):
@@ -108,31 +103,30 @@ def _together(
     columns: Columns, pairs: Int[np.ndarray, "pairs 2"], plan: Plan
 ) -> Iterator[Characteristic]:
     """Score tiles of pairs, on every core of a CPU."""
-    n, backend = columns.order.shape[1], jax.default_backend()
-    # XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time.
-    threads = (os.cpu_count() or 1) if backend == "cpu" else 2
-    width = tile_width(len(pairs), 2 * n * len(plan.grids), threads, backend)
-    tied = bool((columns.ties.end - columns.ties.start > 1).any())
-    layout = tile.Layout(buckets(plan.grids, max(len(pairs), MANY)), columns.rows.dtype, tied)
-    table, gains = tile.put(columns), gains_for(n)
-    score = tile.program(layout, n, len(table.order), len(table.rows), width, backend)
+    n, devices = columns.order.shape[1], jax.devices()[:1]
+    mesh, platform = Mesh(np.array(devices), ("pairs",)), devices[0].platform
+    layout = tile.layout_for(plan.grids, len(pairs), platform)
+    counting = tile.counting_program(layout, tile.blocks_for(layout, columns, platform))
+    table, gains = on_devices(mesh, (tile.pack(columns), gains_for(n)))
+    none = sweep.share_out(pairs[:0], 1, layout.pairs)
+    optimise = sweep.Optimiser(layout, mesh, gains, [(counting, (table, *none, np.int32(n)))])
+    (count,) = optimise.others
 
-    def run(begin: int) -> Characteristic:
-        wanted = pairs[begin : begin + width]
-        # The last tile is filled up by repeating its pairs.
-        first, second = np.resize(wanted, (width, 2)).astype(np.int32).T
-        bits = np.asarray(score(table, first, second, gains))[..., : len(wanted)] / UNIT
+    def run(wanted: Int[np.ndarray, "some 2"]) -> Characteristic:
+        share = sweep.share_out(wanted, 1, layout.pairs)
+        bits = optimise(count(table, *share, np.int32(n)), share.number) / UNIT
         return characteristic(plan, bits, columns.obtained[wanted[:, ::-1].T].transpose(2, 0, 1))
 
-    with ThreadPoolExecutor(threads) as pool:
-        yield from pool.map(run, range(0, len(pairs), width))
+    workers = sweep.workers(devices)
+    yield from sweep.in_order(run, tiles(pairs, layout, workers), workers)
 
 
-def tile_width(pairs: int, held: int, threads: int, backend: str) -> int:
-    """How many pairs a tile has, of which each holds so many ranks times lanes."""
-    most = min(max(CACHED // held // 8 * 8, FEWEST), MOST) if backend == "cpu" else LARGER_TILE
-    # As many tiles as keep all threads busy to the end, and their sizes rounded up, so that few
-    # programs serve all; less where `tile.score` would take many turns.
-    tiles = -(-pairs // (most * threads)) * threads if backend == "cpu" else -(-pairs // most)
-    width = -(-pairs // (8 * tiles)) * 8
-    return max(1, min(width, 8 * tile.MOST_HELD // held))
+def tiles(
+    pairs: Int[np.ndarray, "pairs 2"], layout: Layout, workers: int
+) -> list[Int[np.ndarray, "some 2"]]:
+    """As many tiles as keep all workers busy to the end, and no turn half empty but the last."""
+    turn = min(max(layout.lanes // 2, 1), layout.pairs)
+    turns = -(-len(pairs) // turn)
+    rounds = -(-turns // (layout.pairs // turn * workers))
+    shares = np.array_split(np.arange(turns), min(rounds * workers, turns))
+    return np.split(pairs, [turn * (share[-1] + 1) for share in shares[:-1]])

@@ -124,7 +124,7 @@ def next_cut(
     xp: ModuleType,
     place: Any,
     left: Any,
-    n: int,
+    n: Any,
     whole: Any,
     read: Callable[[Any], Any],
     divide: Callable[[Any, Any], Any] = operator.floordiv,

@@ -1,284 +1,359 @@
-"""Many pairs at once: clumps, superclumps, counts and OptimizeXAxis in one compiled program.
+"""Many pairs at once: clumps, superclumps and counts in one compiled program.
+
+From the counts on it is `dpmic_jax.mic.tile` that goes on, with the same programs for everyone.
 
 A lane is a pair in one orientation on one grid. Ranks come first and lanes last, so that walking
-along the ranks is arithmetic on whole vectors. The rows of up to four grids are packed into one
+along the ranks is arithmetic on whole vectors. Pairs are taken a block at a time, and their grids
+some at a time, so that what is held stays small. The rows of up to four grids are packed into one
 word, so that one look-up brings them all into the order of the other column.
+
+n, the number of columns and of pairs are data: one program serves all tables with the same plan
+and about as many records.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Int, Int8, Integer
+from jaxtyping import Array, Bool, Int, Integer
 
-from dpmic_jax.mic.gains import Gains, gains_for
-from dpmic_jax.mic.grids import Bucket
-from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic import sweep
+from dpmic_jax.mic.grids import Grid
+from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
+from dpmic_jax.mic.shapes import decade_if_small, rung
+from dpmic_jax.mic.tile import BucketCounts, Layout
 from dpmic_jax.minepy.partitions import Columns, next_cut
 
-# Most ranks times lanes that are held at once; plans that need more are taken in turns.
-MOST_HELD = 2**25
-# What the recursion should hold in cache, and the fewest lanes that it is cut down to for that.
-CACHE, FEWEST_LANES = 2**20, 64
-# A CPU scores a tile on every core, so that a tile should not spread over them: XLA would hold what
-# all buckets take at once, which is three times the memory and no longer kept between tiles.
-COMPILER = {
-    "cpu": {
-        "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
-        "xla_cpu_prefer_vector_width": 512,
-    }
-}
+# Most ranks times lanes that are held at once, and how many a CPU's cache has room for.
+MOST_HELD, CACHED = 2**25, 2**20
+# Fewer pairs of a block, or lanes that are optimised side by side, would make vectors short.
+FEWEST, FEWEST_LANES = 16, 16
+# A table of more than some pairs is laid out as if it had many: tight, at the price of compiling.
+SOME, MANY = 512, 8**5
+# Grids that are cut into superclumps side by side: with more of them lanes wait for others, with
+# fewer vectors are short.
+TOGETHER = 4
 
 
 class Table(NamedTuple):
-    """Columns on a device.
+    """Columns on a device, and room for more columns and records.
 
     Attributes:
       order: the records of each column by growing value.
-      start, end: for each rank of each column, where its tied values begin and end.
+      ties: whether another value begins at each rank of each column.
       rows: each record's row in every size, packed into words.
     """
 
-    order: Any  # Int[Array, "columns n"]; while a program is compiled, only its shape
-    start: Any  # Int[Array, "columns n"]
-    end: Any  # Int[Array, "columns n"]
-    rows: Any  # UInt32[Array, "words columns n"]
+    order: Any  # Int32[Array, "columns n_up"]; while a program is compiled, only its shape
+    ties: Any  # Bool[Array, "columns n_up"]
+    rows: Any  # UInt32[Array, "words columns n_up"]
 
 
-class Layout(NamedTuple):
-    """What the program is compiled for."""
+class Blocks(NamedTuple):
+    """How counting goes through a tile; it changes the speed, never the result.
 
-    buckets: tuple[Bucket, ...]
-    digits: np.dtype  # of rows within a word
+    Attributes:
+      pairs: that are counted at a time.
+      grids: that are counted at a time.
+      digits: how many grids' rows a word holds.
+      tied: whether any column has ties.
+    """
+
+    pairs: int
+    grids: int
+    digits: int
     tied: bool
 
-    def turns(self, held: int) -> Iterator[tuple[int, tuple[Bucket, ...]]]:
-        """Buckets to take together where a grid holds so much, with their first grid's place."""
-        begin, taken = 0, []
-        for bucket in self.buckets:
-            size = sum(len(one.grids) for one in taken)
-            if taken and held * (size + len(bucket.grids)) > MOST_HELD:
-                yield begin, tuple(taken)
-                begin, taken = begin + size, []
-            taken.append(bucket)
-        yield begin, tuple(taken)
+
+def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
+    """`sweep.layout_for`, and less at a time where a tile's counts would be too many."""
+    layout = sweep.layout_for(grids, pairs if pairs <= SOME else max(pairs, MANY), platform)
+    while layout.pairs > 1 and layout.cells > MOST_HELD:
+        # As many lanes as there are pairs for; but a vector has some.
+        lanes = max(layout.lanes // 2, FEWEST_LANES)
+        layout = layout._replace(pairs=layout.pairs // 2, lanes=lanes)
+    return layout
 
 
-def put(columns: Columns) -> Table:
-    """Bring columns to the device."""
+def blocks_for(layout: Layout, columns: Columns, platform: str) -> Blocks:
+    """As many pairs and grids as the cache has room for, or on other devices the memory."""
+    n, grids = room(columns)[1], len(layout.grids)
+    pairs = max(CACHED // (2 * n * grids), FEWEST) if platform == "cpu" else layout.pairs
+    pairs = min(pairs, layout.pairs, max(MOST_HELD // (2 * n * grids), 1))
+    pairs = 1 << (pairs.bit_length() - 1)  # which divides the pairs of a tile
+    digits = 4 // columns.rows.dtype.itemsize
+    some = max(MOST_HELD // (2 * n * pairs) // digits, 1) * digits
+    tied = bool((columns.ties.end - columns.ties.start > 1).any())
+    return Blocks(pairs, min(some, grids), digits, tied)
+
+
+def room(columns: Columns) -> tuple[int, int]:
+    """For how many columns and records a table has room."""
     count, n, grids = columns.rows.shape
-    digits = columns.rows.dtype
+    n_up = rung(n, 5)
+    return decade_if_small(count, n_up * (5 + grids * columns.rows.itemsize)), n_up
+
+
+def pack(columns: Columns) -> Table:
+    """Columns as the program takes them."""
+    (count, n, grids), digits = columns.rows.shape, columns.rows.dtype
+    shape = room(columns)
     words = -(-grids * digits.itemsize // 4)
-    rows = np.zeros((count, n, words * 4 // digits.itemsize), digits)
-    rows[..., :grids] = columns.rows
-    packed = np.ascontiguousarray(np.moveaxis(rows.view(np.uint32), 2, 0))
-    return Table(
-        jax.device_put(columns.order.astype(np.int32)),
-        jax.device_put(columns.ties.start.T.astype(np.int32)),
-        jax.device_put(columns.ties.end.T.astype(np.int32)),
-        jax.device_put(packed),
-    )
+    rows = np.zeros((*shape, words * 4 // digits.itemsize), digits)
+    rows[:count, :n, :grids] = columns.rows
+    order, ties = np.zeros(shape, np.int32), np.zeros(shape, bool)
+    order[:count, :n] = columns.order
+    ties[:count, :n] = np.arange(n) == columns.ties.start.T
+    return Table(order, ties, np.ascontiguousarray(np.moveaxis(rows.view(np.uint32), 2, 0)))
 
 
-@lru_cache(maxsize=32)
-def program(
-    layout: Layout, n: int, columns: int, words: int, pairs: int, backend: str
-) -> Callable[..., Int[Array, "scored 2 pairs"]]:
-    """`score` for tables and tiles of one shape, compiled: threads need not wait for each other."""
-
-    def shaped(*shape: int, dtype: Any = np.int32) -> jax.ShapeDtypeStruct:
-        return jax.ShapeDtypeStruct(shape, dtype)
-
-    by_rank, pair = shaped(columns, n), shaped(pairs)
-    table = Table(by_rank, by_rank, by_rank, shaped(words, columns, n, dtype=np.uint32))
-    lowered = jax.jit(partial(score, layout=layout)).lower(table, pair, pair, gains_for(n))
-    try:
-        return lowered.compile(compiler_options=COMPILER.get(backend))
-    except jax.errors.JaxRuntimeError:  # an XLA that does not know these options
-        return lowered.compile()
+def counting_program(layout: Layout, blocks: Blocks) -> Program:
+    """`count`, for a tile that is split over devices by its pairs."""
+    settings = ("layout", layout), ("blocks", blocks)
+    return Program(count, settings, (EVERYWHERE, SPLIT, SPLIT, SPLIT, EVERYWHERE), SPLIT)
 
 
-def score(
+def count(
     table: Table,
     first: Int[Array, " pairs"],
     second: Int[Array, " pairs"],
-    gains: Gains,
+    number: Int[Array, "1"],
+    n: Int[Array, ""],
     *,
     layout: Layout,
-) -> Int[Array, "scored 2 pairs"]:
-    """Score pairs of columns (x, y).
+    blocks: Blocks,
+) -> BucketCounts:
+    """Count pairs of columns (x, y) on their superclumps: with y fixed, then with x fixed.
+
+    Args:
+      table: all columns.
+      first, second: which two columns each pair has.
+      number: how many pairs there are; the others only pad.
+      n: how many records there are.
+      layout: the plan, in buckets; static.
+      blocks: how many pairs and grids are taken at a time; static.
 
     Returns:
-      Information in units of 2^-26 bits: for each grid in turn, for 2, 3, ..., `parts` parts;
-      with y fixed, then with x fixed.
+      Counts of all lanes, bucket by bucket, as `dpmic_jax.mic.tile.count` has them.
     """
-    merged, fixed = jnp.concatenate([first, second]), jnp.concatenate([second, first])
-    n, pairs = table.order.shape[1], len(first)
-    found = []
-    for begin, taken in layout.turns(n * 2 * pairs):
-        rows = _rows(table, merged, fixed, begin, sum(len(one.grids) for one in taken), layout)
-        begins = _begins(rows, table, merged, tied=layout.tied)
-        counts = _count(rows, _superclumps(begins, taken, 2 * pairs), taken)
-        found += [
-            _optimise(count, bucket, gains, 2 * pairs)
-            for count, bucket in zip(counts, taken, strict=True)
-        ]
-    return jnp.concatenate(found).reshape(-1, 2, pairs)
+
+    lanes, shapes = _lanes(layout, blocks)
+    width = 2 * blocks.pairs * blocks.grids
+    turns = len(lanes.cell) // width
+    # Short numbers, of which more fit the cache.
+    size = sum(map(math.prod, shapes)) + max(grid.rows for grid in layout.grids)
+    counts = jnp.zeros(size, _ranks(table.order.shape[1]))
+
+    def turn(i, counts):
+        block, some = i // turns, i % turns
+        begin = block * blocks.pairs
+        x, y = (lax.dynamic_slice_in_dim(one, begin, blocks.pairs) for one in (first, second))
+        merged, fixed = jnp.concatenate([x, y]), jnp.concatenate([y, x])
+        here = Lanes(
+            *(lax.dynamic_slice_in_dim(jnp.asarray(one), some * width, width) for one in lanes)
+        )
+        rows = _rows(table, merged, fixed, some, blocks)
+        begins = _begins(rows, table.ties, merged, n, blocks)
+        marks = _superclumps(begins, here.most, n, blocks)
+        return _add(counts, rows, marks, here.cell + block * here.stride, here.height, n)
+
+    number_of_blocks = (number[0] + (blocks.pairs - 1)) // blocks.pairs
+    counts = lax.fori_loop(0, number_of_blocks * turns, turn, counts)
+    stops = np.cumsum([math.prod(shape) for shape in shapes])
+    return tuple(
+        part.astype(jnp.int32).reshape(shape)
+        for part, shape in zip(jnp.split(counts, stops)[:-1], shapes, strict=True)
+    )
+
+
+class Lanes(NamedTuple):
+    """What tells lanes apart: for each grid in turn, both orientations of every pair of a block.
+
+    Attributes:
+      most: parts of the master.
+      cell: the first cell of the lane's counts in the first block.
+      stride: how far one block's counts are from the next one's.
+      height: how far one part's counts are from the next one's.
+    """
+
+    most: Any
+    cell: Any
+    stride: Any
+    height: Any
+
+
+def _lanes(layout: Layout, blocks: Blocks) -> tuple[Lanes, list[tuple[int, int, int]]]:
+    """The lanes of a block, and the shapes of a tile's counts, bucket by bucket."""
+    pair = np.arange(blocks.pairs, dtype=np.int32)
+    side = np.arange(2, dtype=np.int32)[:, None]
+    same = np.ones((2, blocks.pairs), np.int32)
+    lanes, shapes, begin = [], [], 0
+    for bucket in layout.buckets:
+        size, cells = 2 * len(bucket.grids), bucket.master * bucket.rows
+        for i, grid in enumerate(bucket.grids):
+            cell = begin + (pair * size + 2 * i + side) * cells
+            stride = blocks.pairs * size * cells
+            lanes.append((grid.master * same, cell, stride * same, bucket.rows * same))
+        shapes.append((layout.room(bucket), bucket.master, bucket.rows))
+        begin += math.prod(shapes[-1])
+    # Grids beyond the last are counted beyond the last cell.
+    lanes += [(same, begin * same, 0 * same, 0 * same)] * (-len(lanes) % blocks.grids)
+    return Lanes(*np.array(lanes, np.int32).transpose(1, 0, 2, 3).reshape(4, -1)), shapes
 
 
 def _rows(
     table: Table,
     merged: Int[Array, " both"],
     fixed: Int[Array, " both"],
-    begin: int,
-    grids: int,
-    layout: Layout,
+    turn: Int[Array, ""],
+    blocks: Blocks,
 ) -> Integer[Array, "n lanes"]:
     """The rows of the fixed column, by rank of the other one: for each grid in turn, all pairs."""
-    digits = 4 // layout.digits.itemsize
+    words, bits = -(-blocks.grids // blocks.digits), 32 // blocks.digits
     spots = fixed[None], table.order[merged].T
-    words = {
-        word: table.rows[word].at[spots].get(mode="promise_in_bounds")
-        for word in range(begin // digits, (begin + grids - 1) // digits + 1)
-    }
+    (n, both), dtype = spots[1].shape, np.dtype(f"uint{bits}")
+    last = len(table.rows) - 1
 
-    def rows(grid: int) -> Integer[Array, "n both"]:
-        shift = np.uint32(32 // digits * (grid % digits))
-        return (words[grid // digits] >> shift).astype(layout.digits)
+    def unpack(i, rows):
+        # Grids beyond the last have any rows.
+        word = jnp.minimum(turn * words + i, last)
+        found = table.rows.at[word, *spots].get(mode="promise_in_bounds")
+        # One grid beside the other, no axis more: broadcasting along that would be scalar on CPU.
+        digits = [found >> np.uint32(bits * digit) for digit in range(blocks.digits)]
+        some = jnp.concatenate([one.astype(dtype) for one in digits], axis=1)
+        return lax.dynamic_update_slice_in_dim(rows, some, i * some.shape[1], 1)
 
-    # One grid beside the other, not one more axis: broadcasting along that would be scalar on CPU.
-    return jnp.concatenate([rows(begin + i) for i in range(grids)], axis=1)
+    return lax.fori_loop(0, words, unpack, jnp.zeros((n, words * blocks.digits * both), dtype))
 
 
 def _begins(
-    rows: Integer[Array, "n lanes"], table: Table, merged: Int[Array, " both"], *, tied: bool
-) -> Bool[Array, "n_minus_1 lanes"]:
-    """Whether a clump begins at rank 1, 2, ...: `partitions.clumps`."""
-    n = len(rows)
-    changes = rows[1:] != rows[:-1]
-    if not tied:
+    rows: Integer[Array, "n _"],
+    ties: Bool[Array, "columns n"],
+    merged: Int[Array, " both"],
+    n: Int[Array, ""],
+    blocks: Blocks,
+) -> Bool[Array, "n lanes"]:
+    """Whether a clump begins at each rank but the first: `partitions.clumps`."""
+    width = len(merged) * blocks.grids
+    rows = rows[:, :width]
+    changes = rows != jnp.concatenate([rows[:1], rows[:-1]])
+    if not blocks.tied:
         return changes
-    grids = rows.shape[1] // len(merged)
+    between = _spread(ties[merged].T, blocks.grids)
 
-    def spread(ranks: Int[Array, "both n"]) -> Int[Array, "n lanes"]:
-        by_rank = ranks.T[:, None].astype(_ranks(n))
-        return jnp.broadcast_to(by_rank, (n, grids, len(merged))).reshape(n, -1)
+    def step(rank, carry):
+        """A value's records in several rows end the clump before them, and begin one."""
+        found, mixed = carry
+        change, edge = _at(changes, rank), _at(between, rank)
+        begins = _at(found, rank) | (edge & (change | mixed))
+        found = lax.dynamic_update_index_in_dim(found, begins, rank, 0)
+        return found, (change | mixed) & ~edge
 
-    start, end = spread(table.start[merged]), spread(table.end[merged])
-    rank = _rank(1, n)
-    between = start[1:] == rank
-    inside = changes & ~between
-    # A change inside the tie that begins at this rank, or inside the one before it.
-    mixed = _nearest(inside, n, reverse=True) < end[1:]
-    mixed_before = _nearest(inside, 0) > start[:-1]
-    return between & (changes | mixed | mixed_before)
+    # Changes inside the value before each rank, then inside the one that begins there.
+    none = jnp.zeros(width, bool)
+    found, _ = lax.fori_loop(1, n, step, (jnp.zeros_like(changes), none))
+    return lax.fori_loop(1, n, lambda i, carry: step(n - i, carry), (found, none))[0]
+
+
+def _spread(by_column: Bool[Array, "n both"], grids: int) -> Bool[Array, "n lanes"]:
+    n, both = by_column.shape
+    room = jnp.zeros((n, grids * both), bool)
+    return lax.fori_loop(
+        0, grids, lambda i, to: lax.dynamic_update_slice_in_dim(to, by_column, i * both, 1), room
+    )
 
 
 def _superclumps(
-    begins: Bool[Array, "n_minus_1 lanes"], taken: tuple[Bucket, ...], both: int
-) -> Int8[Array, "n lanes"]:
+    begins: Bool[Array, "n lanes"], most: Int[Array, " lanes"], n: Int[Array, ""], blocks: Blocks
+) -> Integer[Array, "n_plus_1 lanes"]:
     """Whether a part of the master ends before each rank: `partitions.superclumps`."""
-    n, lanes = len(begins) + 1, begins.shape[1]
-    starts = _nearest(begins, 0).reshape(-1)  # of ranks 1 .. n - 1
-    ends = _nearest(begins, n, reverse=True).reshape(-1)  # of ranks 0 .. n - 2
-    masters = np.array([grid.master for one in taken for grid in one.grids], np.int32)
-    parts = _total(begins) + 1
-    marks = jnp.zeros((n + 1) * lanes, jnp.int8)
-    # Grids of like masters go together, so that few lanes wait for others.
-    levels = np.log2(masters).astype(int).repeat(both)
-    for level in np.unique(levels).tolist():
-        chosen = np.flatnonzero(levels == level).astype(np.int32)
-        lane, most = jnp.asarray(chosen), jnp.asarray(masters.repeat(both)[chosen])
-        whole = parts[lane] <= most
+    n_up, lanes = begins.shape
+    starts, ends, clumps = _runs(begins, n)
+    starts, ends = starts.reshape(-1), ends.reshape(-1)
+    # Neighbouring grids have masters of like size, so that few lanes wait for others.
+    width = 2 * blocks.pairs * min(TOGETHER, blocks.grids)
+    groups = -(-blocks.grids // min(TOGETHER, blocks.grids))
 
-        def step(place, made, lane=lane, most=most, whole=whole):
-            def read(at):
-                # Where to look is computed for whole vectors, but looked up one by one.
-                at = lax.optimization_barrier(at)
-                start = _look_up(starts, jnp.maximum(at - 1, 0) * lanes + lane)
-                end = _look_up(ends, jnp.minimum(at, n - 2) * lanes + lane)
-                return jnp.where(at > 0, start, 0), jnp.where(at < n - 1, end, n)
+    def cut(group, marks):
+        # The last group may repeat some of the one before, which marks the same ranks again.
+        begin = jnp.minimum(group * width, lanes - width)
+        parts = lax.dynamic_slice_in_dim(most, begin, width)
+        whole = lax.dynamic_slice_in_dim(clumps, begin, width) <= parts
+        lane = begin + jnp.arange(width, dtype=jnp.int32)
 
-            left = jnp.maximum(most - made, 1)
-            place = next_cut(jnp, place, left, n, whole, read, partial(_divide, n))
-            return place, place * lanes + lane
+        def read(at):
+            # Where to look is computed for whole vectors, but looked up one by one.
+            at = lax.optimization_barrier(at * lanes + lane)
+            return _look_up(starts, at), _look_up(ends, at)
 
-        made = jnp.arange(masters.repeat(both)[chosen].max(), dtype=jnp.int32)
-        spots = lax.scan(step, jnp.zeros(len(lane), jnp.int32), made)[1]
-        marks = marks.at[spots].set(1, mode="promise_in_bounds")
-    return marks.reshape(n + 1, lanes)[:n]
+        def step(made, carry):
+            marks, place = carry
+            left = jnp.maximum(parts - made, 1)
+            place = next_cut(jnp, place, left, n, whole, read, partial(_divide, n_up))
+            spots = lax.optimization_barrier(place * lanes + lane)
+            return marks.at[spots].set(1, mode="promise_in_bounds"), place
 
+        return lax.fori_loop(0, parts.max(), step, (marks, jnp.zeros_like(lane)))[0]
 
-class Packing(NamedTuple):
-    """How the grids of a bucket run: `width` lanes side by side, in `turns`.
-
-    A turn holds several grids, or a grid takes several turns.
-    """
-
-    turns: int
-    width: int
+    marks = lax.fori_loop(0, groups, cut, jnp.zeros((n_up + 1) * lanes, jnp.int8))
+    return marks.reshape(n_up + 1, lanes)
 
 
-def _packing(bucket: Bucket, both: int) -> Packing:
-    """As many lanes as keep the recursion in cache."""
-    lane = 4 * (bucket.master + 1) * (bucket.rows + bucket.parts)
-    lanes, most = both * len(bucket.grids), max(CACHE // lane, FEWEST_LANES)
-    if most >= both:
-        turns = -(-len(bucket.grids) // min(most // both, len(bucket.grids)))
-        return Packing(turns, -(-len(bucket.grids) // turns) * both)
-    split = next((by for by in (2, 4, 8) if both % by == 0 and both // by <= most), 1)
-    return Packing(lanes * split // both, both // split)
+class _Runs(NamedTuple):
+    """For each rank, where its clump begins and where it ends; and how many clumps there are."""
+
+    starts: Int[Array, "n lanes"]
+    ends: Int[Array, "n lanes"]
+    number: Int[Array, " lanes"]
 
 
-def _count(
-    rows: Integer[Array, "n lanes"], marks: Int8[Array, "n lanes"], taken: tuple[Bucket, ...]
-) -> list[Int[Array, "turns edges rows width"]]:
-    """Records of every cell of every master grid, bucket by bucket, after an empty part."""
-    both = rows.shape[1] // sum(len(bucket.grids) for bucket in taken)
-    shapes, cells, strides, heights, size = [], [], [], [], 0
-    for bucket in taken:
-        turns, width = _packing(bucket, both)
-        shapes.append((turns, bucket.master + 1, bucket.rows, width))
-        turn, place = np.divmod(np.arange(len(bucket.grids) * both, dtype=np.int32), width)
-        height = bucket.rows * width
-        # Part 0 is the empty one.
-        cells.append(size + turn * (bucket.master + 1) * height + height + place)
-        strides.append(np.full_like(place, width))
-        heights.append(np.full_like(place, height))
-        size += math.prod(shapes[-1])
-    cell, stride, height = map(jnp.asarray, map(np.concatenate, (cells, strides, heights)))
+def _runs(begins: Bool[Array, "n lanes"], n: Int[Array, ""]) -> _Runs:
+    """`partitions.runs`, as loops of short vectors: jax.lax.cummax takes 40 times longer."""
+    lanes, dtype = begins.shape[1], _ranks(len(begins))
+    empty = jnp.zeros(begins.shape, dtype)
 
-    def step(cell, here):
-        mark, row = here
-        cell = cell + mark.astype(jnp.int32) * height
-        return cell, cell + row.astype(jnp.int32) * stride
+    def along(rank, carry):
+        starts, start, number = carry
+        begin = _at(begins, rank)
+        start = jnp.where(begin, rank.astype(dtype), start)
+        starts = lax.dynamic_update_index_in_dim(starts, start, rank, 0)
+        return starts, start, number + begin.astype(dtype)
 
-    cells = lax.scan(step, cell, (marks, rows))[1]
-    # Short numbers, of which more fit the cache.
-    counts = jnp.zeros(size, _ranks(len(rows))).at[cells].add(1, mode="promise_in_bounds")
-    stops = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
-    return [
-        count.reshape(shape) for count, shape in zip(jnp.split(counts, stops), shapes, strict=True)
-    ]
+    def back(i, carry):
+        ends, end = carry
+        rank = n - i
+        ends = lax.dynamic_update_index_in_dim(ends, end, rank - 1, 0)
+        return ends, jnp.where(_at(begins, rank - 1), (rank - 1).astype(dtype), end)
+
+    carry = empty, jnp.zeros(lanes, dtype), jnp.ones(lanes, dtype)
+    starts, _, number = lax.fori_loop(1, n, along, carry)
+    last = jnp.full(lanes, n.astype(dtype))
+    ends, _ = lax.fori_loop(0, n, back, (empty, last))
+    return _Runs(starts, ends, number.astype(jnp.int32))
 
 
-def _optimise(
-    counts: Int[Array, "turns edges rows width"], bucket: Bucket, gains: Gains, both: int
-) -> Int[Array, "scored both"]:
-    """Merge the master parts of every grid of a bucket."""
+def _add(
+    counts: Int[Array, " cells"],
+    rows: Integer[Array, "n _"],
+    marks: Integer[Array, "n_plus_1 lanes"],
+    first: Int[Array, " lanes"],
+    height: Int[Array, " lanes"],
+    n: Int[Array, ""],
+) -> Int[Array, " cells"]:
+    """Count the records of every cell of every master grid."""
+    width = marks.shape[1]
 
-    def best(count):
-        start = jnp.zeros(count.shape[1:], jnp.int32)
-        edges = lax.scan(lambda total, part: (total + part.astype(jnp.int32),) * 2, start, count)[1]
-        return best_information(edges, bucket.parts, gains, blocks=bucket.blocks)
+    def step(rank, carry):
+        counts, cell = carry
+        cell = cell + _at(marks, rank).astype(jnp.int32) * height
+        row = lax.dynamic_slice(rows, (rank, 0), (1, width))[0]
+        spots = lax.optimization_barrier(cell + row.astype(jnp.int32))
+        return counts.at[spots].add(1, mode="promise_in_bounds"), cell
 
-    found = jnp.moveaxis(lax.map(best, counts), 1, 0).reshape(bucket.parts - 1, -1, both)
-    return jnp.concatenate([found[: grid.parts - 1, i] for i, grid in enumerate(bucket.grids)])
+    return lax.fori_loop(0, n, step, (counts, first))[0]
 
 
 def _ranks(n: int) -> type[np.signedinteger]:
@@ -286,26 +361,8 @@ def _ranks(n: int) -> type[np.signedinteger]:
     return np.int16 if n < 2**15 else np.int32
 
 
-def _rank(begin: int, n: int) -> Int[Array, "ranks 1"]:
-    return jnp.arange(begin, n, dtype=_ranks(n))[:, None]
-
-
-def _nearest(
-    flags: Bool[Array, "n_minus_1 lanes"], otherwise: int, *, reverse: bool = False
-) -> Int[Array, "n_minus_1 lanes"]:
-    """The nearest flagged rank at or before each of 1, 2, ..., or at or after it.
-
-    A loop of short vectors: jax.lax.cummax takes 40 times longer.
-    """
-
-    def step(nearest, here):
-        flag, rank = here
-        nearest = jnp.where(flag, rank, nearest)
-        return nearest, nearest
-
-    n, lanes = len(flags) + 1, flags.shape[1]
-    start = jnp.full(lanes, otherwise, _ranks(n))
-    return lax.scan(step, start, (flags, _rank(1, n)[:, 0]), reverse=reverse)[1]
+def _at(by_rank: Array, rank: Int[Array, ""]) -> Array:
+    return lax.dynamic_index_in_dim(by_rank, rank, keepdims=False)
 
 
 def _divide(n: int, ranks: Int[Array, " lanes"], by: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
@@ -319,8 +376,3 @@ def _divide(n: int, ranks: Int[Array, " lanes"], by: Int[Array, " lanes"]) -> In
 
 def _look_up(table: Int[Array, " spots"], at: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
     return table.at[at].get(mode="promise_in_bounds").astype(jnp.int32)
-
-
-def _total(flags: Bool[Array, "n lanes"]) -> Int[Array, " lanes"]:
-    start = jnp.zeros(flags.shape[1], jnp.int32)
-    return lax.scan(lambda total, flag: (total + flag.astype(jnp.int32), None), start, flags)[0]

@@ -7,18 +7,16 @@ and 360 parts of equal mass stand for the other axis.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int32
+from jaxtyping import Float, Int32
 from scipy.special import ndtr
 from tqdm import tqdm
 
 from dpmic_jax.mic.gains import UNIT, FastGains
-from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic.grids import Grid
 from dpmic_jax.paper.mixtures import Mixture, cell_masses
+from dpmic_jax.paper.scoring import optimiser
 
 MASTER, FIXED = 260, 360
 # No distribution of the family is best at more parts; `boundaries` raises where one would be.
@@ -44,12 +42,14 @@ def boundaries(
     mixtures: Sequence[Mixture], *, master: int = MASTER, fixed: int = FIXED
 ) -> Float[np.ndarray, "axes parts mixtures"]:
     """max I / log2 k for k = 2, 3, ... parts of x, then of y."""
-    counts = [before(mixture, axis, master, fixed) for axis in (0, 1) for mixture in mixtures]
-    parts = min(MOST_PARTS, master)
+    parts, number = min(MOST_PARTS, master), 2 * len(mixtures)
     # Filled up to one width, so that one program serves all.
-    lanes = np.resize(np.arange(len(counts)), 2 * _TOGETHER)
-    found = _best(jnp.asarray(np.stack([counts[lane] for lane in lanes], axis=-1)), parts=parts)
-    bits = np.asarray(found)[:, : len(counts)].reshape(parts - 1, 2, len(mixtures)) / UNIT
+    counts = np.zeros((2 * _TOGETHER, master, fixed), np.int32)
+    lanes = [before(mixture, axis, master, fixed) for axis in (0, 1) for mixture in mixtures]
+    counts[:number] = np.diff(lanes, axis=1)
+    best = optimiser(Grid(fixed, master, parts), len(counts))
+    (found,) = np.asarray(best(counts, np.array([number], np.int32), FastGains.of(RECORDS)))
+    bits = found[:, :number].reshape(parts - 1, 2, len(mixtures)) / UNIT
     values = np.moveaxis(bits / np.log2(np.arange(2, parts + 1))[:, None, None], 1, 0)
     if parts < master and (values.argmax(axis=1) == parts - 2).any():
         raise RuntimeError(f"MIC* still grows at {parts} parts: raise MOST_PARTS")
@@ -79,8 +79,3 @@ def equal_masses(mixture: Mixture, axis: int, parts: int) -> Float[np.ndarray, "
         short = below(middle) < wanted
         low, high = np.where(short, middle, low), np.where(short, high, middle)
     return np.concatenate([[0.0], low, [1.0]])
-
-
-@partial(jax.jit, static_argnames="parts")
-def _best(counts: Int32[Array, "edges rows lanes"], *, parts: int) -> Int[Array, "sizes lanes"]:
-    return best_information(counts, parts, FastGains(RECORDS), blocks=4)

@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Float, Float32, PRNGKeyArray
+from jaxtyping import Float, Float32, PRNGKeyArray
 from tqdm import tqdm
 
 from dpmic_jax.dp.keys import event_key
@@ -33,7 +31,7 @@ from dpmic_jax.mic.settings import MICe, MICr
 from dpmic_jax.paper import scoring
 from dpmic_jax.paper.collections import Collection
 from dpmic_jax.paper.geometric import noisy_grids
-from dpmic_jax.paper.scoring import Counts, Lanes, Shape
+from dpmic_jax.paper.scoring import Lanes
 from dpmic_jax.paper.store import Store
 
 EPSILONS = (1.0, 0.1)
@@ -154,6 +152,8 @@ def geom_releases(
     tables = list(_tables(cut.grids, master_counts(cut, collection.pairs)))
     with tqdm(total=len(tables) * len(best.T), unit="grid", disable=None, delay=2) as bar:
         for number, (grid, table) in enumerate(tables):
+            # Before the threads start, which would each compile it.
+            scoring.optimiser(scoring.shape_of(grid), scoring.WIDTH)
 
             def run(part: slice, grid=grid, table=table, number=number) -> int:
                 own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
@@ -180,35 +180,21 @@ def _tables(grids: tuple[Grid, ...], counts: np.ndarray) -> Iterator[tuple[Grid,
 def _noisy_scores(
     grid: Grid, table: np.ndarray, keys: PRNGKeyArray, epsilon: float, n: int
 ) -> Float32[np.ndarray, "draws pairs"]:
-    shape = scoring.shape_of(grid)
-    pairs, width = len(table), scoring.LANES * scoring.TOGETHER
+    shape, pairs = scoring.shape_of(grid), len(table)
     padded = np.zeros((pairs, shape.master, shape.rows), np.int32)
     padded[:, : grid.master, : grid.rows] = table
-    counts = np.zeros((width, shape.cells), np.int32)
+    counts = np.zeros((scoring.WIDTH, scoring.cells_of(shape)), np.int32)
     counts[:pairs, : shape.master * shape.rows] = padded.reshape(pairs, -1)
     lanes = Lanes(
-        *(np.full(width, value, np.int32) for value in (0, 0, grid.master, grid.rows, grid.parts))
+        *(
+            np.full(scoring.WIDTH, value, np.int32)
+            for value in (0, 0, grid.master, grid.rows, grid.parts)
+        )
     )
-    found = _scores(counts, lanes, keys, np.float32(epsilon), np.int32(n), shape=shape)
-    return np.asarray(found)[:, :pairs]
-
-
-@partial(jax.jit, static_argnames="shape")
-def _scores(
-    counts: Counts,
-    lanes: Lanes,
-    keys: PRNGKeyArray,
-    epsilon: Float32[Array, ""],
-    n: Array,
-    *,
-    shape: Shape,
-) -> Float32[Array, "draws lanes"]:
-    stride = jnp.int32(shape.rows)
-
-    def one(key: PRNGKeyArray) -> Float32[Array, " lanes"]:
-        return scoring.score(noisy_grids(counts, lanes, stride, key, epsilon, n), lanes, shape)
-
-    return lax.map(one, keys)
+    level = np.float32(epsilon), np.int32(n)
+    counts, stride = jax.device_put(counts), np.int32(shape.rows)
+    noisy = (noisy_grids(counts, lanes, stride, key, *level) for key in keys)
+    return np.stack([scoring.score(one, lanes.parts[:pairs], shape) for one in noisy])
 
 
 MECHANISMS: dict[str, Callable[..., Releases]] = {

@@ -1,68 +1,30 @@
 """Score many data sets on many grids, with or without noise on the counts.
 
-The engine compiles a program for one plan and one n. Tuning tries hundreds of plans, so here a
-grid is scored on its own: padded to one of a few shapes, whose programs serve every plan, n and
-amount of noise. A statistic is then the largest score among the grids of its plan.
+The engine groups the grids of one plan. Tuning tries hundreds of plans, so here a grid is scored on
+its own: padded to one of a few shapes, whose programs serve every plan, n and amount of noise. A
+statistic is then the largest score among the grids of its plan.
 """
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jaxtyping import Array, Float, Float32, Int, Int32
+from jax.sharding import Mesh
+from jaxtyping import Array, Float32, Int, Int32
 
-from dpmic_jax.mic.gains import EXPONENT, UNIT, xlog2x
-from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic import programs, sweep, tile
+from dpmic_jax.mic.gains import UNIT, FastGains
+from dpmic_jax.mic.grids import Bucket, Grid
+from dpmic_jax.mic.shapes import rung
 
-LANES = 64  # (data set, grid, orientation) scored side by side
-TOGETHER = 8  # times so many in one call
-_BLOCKS = (64, 256, 1024, 4096, 32_768)  # records counted in one call
-_RATIO = 1.2  # between padded sizes
-
-
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class MassGains:
-    """phi in float32 as `FastGains` has it, for any number of records: n is no constant here.
-
-    Attributes:
-      shrink: a power of two that brings counts to at most 1.
-      grow: brings a gain back, and divides it by n.
-    """
-
-    shrink: Any
-    grow: Any
-    least = 8
-
-    def prepare(self, counts: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return counts.astype(jnp.float32) * self.shrink
-
-    def phi(self, counts: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        return xlog2x(counts)
-
-    def units(self, gain: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
-        return (gain * self.grow).astype(jnp.int32)
-
-
-class Shape(NamedTuple):
-    """What grids are padded to; empty rows and columns change no score."""
-
-    master: int
-    rows: int
-    parts: int
-
-    @property
-    def cells(self) -> int:
-        """How many counts a lane has: a power of two."""
-        return 1 << (self.master * self.rows - 1).bit_length()
+LANES = sweep.LANES["cpu"]  # (data set, grid, orientation) scored side by side
+WIDTH = 8 * LANES  # in one call
+BLOCK = 32_768  # the most records counted in one call
 
 
 class Lanes(NamedTuple):
@@ -82,25 +44,23 @@ Counts = Int32[Array, "lanes cells"]
 Noise = Callable[[Counts, Lanes, int, int], Counts]
 
 
-def _rung(size: int, ratio: float) -> int:
-    """The next of 2, 3, 4, ... with at least `ratio` from one to the next beyond 4."""
-    rung = 2
-    while rung < size:
-        rung = max(rung + 1, round(rung * ratio)) if rung >= 4 else rung + 1
-    return rung
+def shape_of(grid: Grid) -> Grid:
+    """The padded grid whose program scores it: coarse, as compiling takes longer than scoring.
+
+    Empty rows and columns change no score, and more parts cost little.
+    """
+    parts = rung(grid.parts, 1)
+    return Grid(rung(grid.rows, 2), max(rung(grid.master, 2), parts), parts)
 
 
-@lru_cache(maxsize=4096)
-def shape_of(grid: Grid) -> Shape:
-    """The padded shape that scores a grid: coarse, since compiling takes longer than scoring."""
-    # More parts cost little.
-    parts = _rung(grid.parts, 2)
-    return Shape(max(_rung(grid.master, 2**0.5), parts), _rung(grid.rows, 2**0.5), parts)
+def cells_of(shape: Grid) -> int:
+    """How many counts a lane has: a power of two."""
+    return rung(shape.master * shape.rows, 1)
 
 
-def by_shape(grids: Iterable[Grid]) -> dict[Shape, list[Grid]]:
+def by_shape(grids: Iterable[Grid]) -> dict[Grid, list[Grid]]:
     """Grids that one program serves."""
-    groups: dict[Shape, list[Grid]] = {}
+    groups: dict[Grid, list[Grid]] = {}
     for grid in sorted(set(grids)):
         groups.setdefault(shape_of(grid), []).append(grid)
     return groups
@@ -133,7 +93,7 @@ def best_entries(
     sets = len(x)
     found: dict[Grid, np.ndarray] = {}
     begin = 0  # lanes done with other shapes
-    for shape, some in by_shape(grids).items():
+    for shape, some in ready(by_shape(grids)):
         lanes = lanes_of(some, sets)
         values = np.empty(len(lanes.data), np.float32)
 
@@ -142,7 +102,7 @@ def best_entries(
             counts = count(x, y, chosen, shape)
             if noise is not None:
                 counts = noise(counts, chosen, shape.rows, begin + part.start)
-            values[part] = np.asarray(score(counts, chosen, shape))[: part.stop - part.start]
+            values[part] = score(counts, lanes.parts[part], shape)
             return part.stop - part.start
 
         for finished in in_threads(run, len(values)):
@@ -162,22 +122,21 @@ def micr(
 
 def _filled(lanes: Lanes) -> Lanes:
     """Filled up to one width, so that one program serves all."""
-    return Lanes(*(np.resize(column, LANES * TOGETHER) for column in lanes))
+    return Lanes(*(np.resize(column, WIDTH) for column in lanes))
 
 
 def in_threads(run: Callable[[slice], int], lanes: int) -> Iterator[int]:
     """One call a core at a time: XLA uses little more than a core for each."""
-    width = LANES * TOGETHER
-    parts = [slice(start, min(start + width, lanes)) for start in range(0, lanes, width)]
+    parts = [slice(start, min(start + WIDTH, lanes)) for start in range(0, lanes, WIDTH)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from pool.map(run, parts)
 
 
 def count(
-    x: Float32[np.ndarray, "sets n"], y: Float32[np.ndarray, "sets n"], lanes: Lanes, shape: Shape
+    x: Float32[np.ndarray, "sets n"], y: Float32[np.ndarray, "sets n"], lanes: Lanes, shape: Grid
 ) -> Counts:
     """Records in each cell of each lane's grid, a block of records at a time."""
-    total = jnp.zeros((len(lanes.data), shape.cells), jnp.int32)
+    total = jnp.zeros((len(lanes.data), cells_of(shape)), jnp.int32)
     # The data sets of these lanes, and where each lane finds its own among them.
     some, place = np.unique(lanes.data, return_inverse=True)
     for both in _blocks(x, y, some):
@@ -192,17 +151,14 @@ def _blocks(
 ) -> Iterator[Float32[np.ndarray, "2 sets_up block"]]:
     """Records in blocks of a few sizes, filled up with records below 0, which count nowhere."""
     sets, n = len(some), x.shape[1]
-    sets_up, start = 1 << (sets - 1).bit_length(), 0
-    while start < n:
-        block = next((size for size in _BLOCKS if n - start <= size), _BLOCKS[-1])
-        both = np.full((2, sets_up, block), -1, np.float32)
-        stop = min(n, start + block)
+    for start in range(0, n, BLOCK):
+        stop = min(n, start + BLOCK)
+        both = np.full((2, rung(sets, 1), rung(stop - start, 2)), -1, np.float32)
         both[0, :sets, : stop - start], both[1, :sets, : stop - start] = (
             x[some, start:stop],
             y[some, start:stop],
         )
         yield both
-        start = stop
 
 
 @partial(jax.jit, donate_argnums=0)  # a copy for every block would take longer than counting
@@ -220,28 +176,32 @@ def _code(values, sizes):
     return jnp.clip(code, 0, sizes - 1)
 
 
-@partial(jax.jit, static_argnames="shape")
-def score(counts: Counts, lanes: Lanes, shape: Shape) -> Float32[Array, " lanes"]:
-    """The largest normalised entry of each lane."""
-    records = counts.sum(axis=1)
-    # As few bits as the largest lane needs, found on the device: noise changes how many.
-    power = jnp.exp2(jnp.ceil(jnp.log2(jnp.maximum(records.max(), 2).astype(jnp.float32))))
-    gains = MassGains(1 / power, jnp.float32(UNIT / EXPONENT))
-    entries = jnp.arange(2, shape.parts + 1, dtype=jnp.int32)
-    bits = jnp.log2(entries.astype(jnp.float32)) * UNIT
+def score(
+    counts: Counts, parts: Int32[np.ndarray, " some"], shape: Grid
+) -> Float32[np.ndarray, " some"]:
+    """The largest normalised entry of each of the first lanes, which have so many parts each."""
+    cells = np.asarray(counts)[:, : shape.master * shape.rows]
+    records = cells[: len(parts)].sum(axis=1)
+    # As few bits as the largest lane needs: noise changes how many.
+    power = 1 << (max(2, int(records.max())) - 1).bit_length()
+    tables, number = cells.reshape(-1, shape.master, shape.rows), np.array([len(parts)], np.int32)
+    found = optimiser(shape, len(tables))(tables, number, FastGains.of(power))
+    found = np.moveaxis(np.asarray(found), 1, 0).reshape(shape.parts - 1, -1)[:, : len(parts)]
+    sizes = np.arange(2, shape.parts + 1)[:, None]
+    entries = np.where(sizes <= parts, found / (np.log2(sizes) * UNIT), 0).max(axis=0)
+    return np.clip(entries * (power / np.maximum(records, 1)), 0, 1).astype(np.float32)
 
-    def best(group):
-        counts, wanted, records = group
-        table = counts[:, : shape.master * shape.rows].T.reshape(shape.master, shape.rows, -1)
-        before = jnp.pad(jnp.cumsum(table, axis=0), ((1, 0), (0, 0), (0, 0)))
-        found = best_information(before, shape.parts, gains).astype(jnp.float32)
-        found = found * (power / jnp.maximum(records, 1).astype(jnp.float32))[None]
-        allowed = entries[:, None] <= wanted[None]
-        return jnp.where(allowed, found / bits[:, None], 0).max(axis=0)
 
-    groups = (
-        counts.reshape(-1, LANES, counts.shape[1]),
-        lanes.parts.reshape(-1, LANES),
-        records.reshape(-1, LANES),
-    )
-    return jnp.clip(lax.map(best, groups).reshape(-1), 0, 1)
+def optimiser(shape: Grid, width: int) -> Callable[..., Any]:
+    """The engine's program that optimises so many lanes of one shape."""
+    mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
+    counts = jax.ShapeDtypeStruct((width, shape.master, shape.rows), np.int32)
+    program = tile.optimising_program(Bucket((shape,)), LANES)
+    return programs.compiled(program, mesh, counts, np.zeros(1, np.int32), FastGains.of(2))
+
+
+def ready(groups: dict[Grid, list[Grid]]) -> Iterator[tuple[Grid, list[Grid]]]:
+    """Each shape once its program is compiled, the next ones being compiled meanwhile."""
+    compiled = sweep.in_order(partial(optimiser, width=WIDTH), groups, os.cpu_count() or 1)
+    for item, _ in zip(groups.items(), compiled, strict=True):
+        yield item

@@ -59,6 +59,27 @@ def test_products_are_exact_in_blocks_of_more_records_than_float32_has_bits_for(
     assert found[:, 0, 1, 0].tolist() == found[:, 1, 0, 0].tolist() == [1] * 16
 
 
+def test_a_table_of_other_length_is_counted_by_the_same_programs(rng, monkeypatch):
+    """Up to the next rung, beyond which there is another one."""
+    monkeypatch.setattr(counting, "_FEWEST", 0)
+    monkeypatch.setattr(counting, "_CHEAPER", 2**20)
+    made = []
+    monkeypatch.setattr(counting, "compiled", lambda *given: made.append(_shapes(given)) or _sum)
+    for n in (1900, 1600, 2100):
+        list(tables(coded(rng, n, [2, 3, 4, 2]), list(all_queries(4, 0))))
+    assert made[0] == made[1] != made[2]
+
+
+def _shapes(given):
+    program, mesh, *arguments = given
+    return program, mesh, [(np.shape(one), one.dtype) for one in arguments]
+
+
+def _sum(indicators, rows, owner, number):
+    """Stands for a compiled program; what it counts is not looked at."""
+    return np.zeros((1, indicators.shape[1], indicators.shape[1]), np.int32)
+
+
 def test_refuses_a_table_that_is_too_large():
     data = Coded(np.zeros((5, 3), int), (40,) * 5)
     with pytest.raises(ValueError, match="at most 1048576 are counted: join categories"):

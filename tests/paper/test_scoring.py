@@ -31,7 +31,7 @@ def related(rng, sets, n):
 
 @pytest.fixture(scope="module")
 def scored():
-    """Data sets of 25, 300 and 5000 records, in one, two and three blocks, and their entries."""
+    """Data sets of 25, 300 and 5000 records, and their entries."""
     rng = np.random.default_rng(11)
     data = {n: related(rng, 6, n) for n in (25, 300, 5000)}
     return {n: (x, y, best_entries(x, y, GRIDS)) for n, (x, y) in data.items()}
@@ -85,8 +85,10 @@ def test_a_shape_has_room_for_every_grid_it_serves():
         assert shape.master >= grid.master
         assert shape.rows >= grid.rows
         assert shape.master >= shape.parts >= grid.parts
-        assert shape.cells >= shape.master * shape.rows
-        assert shape.cells.bit_count() == 1
+        cells = scoring.cells_of(shape)
+        assert cells >= shape.master * shape.rows
+        assert cells.bit_count() == 1
+        assert shape_of(shape) == shape
     shared = by_shape(GRIDS)
     assert len(shared) < len(GRIDS)
     assert sorted(grid for some in shared.values() for grid in some) == GRIDS
@@ -98,8 +100,8 @@ def test_padding_changes_no_score(scored):
     grid = Grid(rows=3, master=5, parts=3)
     lanes = scoring._filled(lanes_of([grid], len(x)))
     values = [
-        np.asarray(scoring.score(count(x, y, lanes, shape), lanes, shape))
-        for shape in (scoring.Shape(5, 3, 3), scoring.Shape(11, 8, 6))
+        scoring.score(count(x, y, lanes, shape), lanes.parts, shape)
+        for shape in (grid, Grid(rows=8, master=11, parts=6))
     ]
     assert values[0].min() > 0
     np.testing.assert_allclose(*values, **CLOSE)
@@ -110,24 +112,36 @@ def test_more_parts_than_a_grid_has_do_not_count_though_its_shape_has_them():
     x = ((np.arange(64) + 0.5) / 64).astype(np.float32)[None]
     y = ((np.arange(64) // 8 % 2 + 0.5) / 2).astype(np.float32)[None]
     lanes = scoring._filled(Lanes(*(np.array([value], np.int32) for value in (0, 0, 8, 2, 2))))
-    shape = scoring.Shape(8, 2, 8)
+    shape = Grid(rows=2, master=8, parts=8)
     columns, rows = np.arange(64) // 8, np.arange(64) // 8 % 2
     expected = oracles.merge_by_enumeration(columns, rows, 8, 2)
     assert expected < 0.3
-    found = np.asarray(scoring.score(count(x, y, lanes, shape), lanes, shape))
-    np.testing.assert_allclose(found, expected, **CLOSE)
-    eight = lanes._replace(parts=np.full_like(lanes.parts, 8))
-    found = np.asarray(scoring.score(count(x, y, eight, shape), eight, shape))
-    np.testing.assert_allclose(found, 1 / 3, **CLOSE)
+    counts = count(x, y, lanes, shape)
+    np.testing.assert_allclose(scoring.score(counts, lanes.parts, shape), expected, **CLOSE)
+    eight = np.full_like(lanes.parts, 8)
+    np.testing.assert_allclose(scoring.score(counts, eight, shape), 1 / 3, **CLOSE)
 
 
-@pytest.mark.parametrize("n", [1, 64, 65, 300, 4097, 9000])
-def test_counts_are_those_of_a_histogram(rng, n):
+def test_lanes_beyond_those_that_are_asked_for_change_nothing(scored):
+    """Even one with many more records, which would change the scale."""
+    x, y, _ = scored[300]
+    grid = Grid(rows=4, master=6, parts=4)
+    lanes = scoring._filled(lanes_of([grid], len(x)))
+    counts = np.array(count(x, y, lanes, grid))
+    whole = scoring.score(counts, lanes.parts, grid)
+    counts[12:] *= 1000
+    np.testing.assert_array_equal(scoring.score(counts, lanes.parts[:12], grid), whole[:12])
+    assert not np.array_equal(scoring.score(counts, lanes.parts, grid), whole)
+
+
+@pytest.mark.parametrize("n", [1, 64, 65, 128, 129, 300])
+def test_counts_are_those_of_a_histogram(rng, n, monkeypatch):
     """Records in any number of blocks, each in its cell once."""
+    monkeypatch.setattr(scoring, "BLOCK", 64)
     x, y = (rng.random((3, n)).astype(np.float32) for _ in range(2))
     grids = [Grid(rows=4, master=6, parts=3), Grid(rows=5, master=7, parts=3)]
     lanes = lanes_of(grids, 3)
-    shape = scoring.Shape(7, 5, 3)
+    shape = Grid(rows=5, master=7, parts=3)
     found = np.asarray(count(x, y, lanes, shape))
     assert found.shape == (12, 64)
     assert not found[:, 35:].any()
@@ -142,7 +156,7 @@ def test_counts_are_those_of_a_histogram(rng, n):
 def test_records_on_borders_go_to_the_cell_above_and_the_last_ones_stay_inside():
     x = np.array([[0, 0.25, 0.5, 0.75, 1]], np.float32)
     lanes = Lanes(*(np.array([value], np.int32) for value in (0, 0, 4, 2, 2)))
-    found = np.asarray(count(x, x, lanes, scoring.Shape(4, 2, 2)))[0].reshape(4, 2)
+    found = np.asarray(count(x, x, lanes, Grid(rows=2, master=4, parts=2)))[0].reshape(4, 2)
     np.testing.assert_array_equal(found, [[1, 0], [1, 0], [0, 1], [0, 2]])
 
 
