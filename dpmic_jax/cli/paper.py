@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.runs import stage
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -35,6 +36,7 @@ def paper() -> None:
 def family(out: Path) -> None:
     """Compute the 189 distributions and their MIC*: a few minutes."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper.family import computed
 
         _write(out, computed())
@@ -49,6 +51,7 @@ def tune(out: Path, quick: bool) -> None:
     The table is OUT/tuned.json; the one that comes with the package was made by this command.
     """
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper import tuning
         from dpmic_jax.paper.choice import tuned
         from dpmic_jax.paper.store import Store
@@ -71,9 +74,28 @@ def calibrate(out: Path) -> None:
     The table from which MIC* is estimated; the one that comes with the package was made by this.
     """
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper.calibration import RECORDS, SETS, calibrated
 
         _write(out, calibrated(RECORDS, SETS, "dpmic paper calibrate"), indent=None)
+
+
+@paper.command()
+@OUT
+def levels(out: Path) -> None:
+    """Simulate MICr of independent columns for every default of a screen: half an hour.
+
+    The table is OUT/levels.json; the one that comes with the package was made by this command.
+    """
+    with answered():
+        from dpmic_jax.paper import levels
+        from dpmic_jax.paper.store import Store
+
+        stage.begun(resume=out)
+        settings = levels.default_settings()
+        store = Store(out / "levels", levels.described(settings, levels.COLUMNS))
+        table = levels.levels(settings, levels.COLUMNS, store, "dpmic paper levels")
+        _write(out / "levels.json", table, indent=None)
 
 
 @paper.command()
@@ -87,6 +109,7 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     With --quick 10 draws, of at most 130 pairs of each collection.
     """
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
         from dpmic_jax.paper.page_tables import real_table
@@ -108,6 +131,7 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 def synthetic(out: Path, quick: bool) -> None:
     """Figures 2 and 4: the mechanisms over the 189 distributions."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import synthetic_table
         from dpmic_jax.paper.synthetic import RECORDS, Study
@@ -127,6 +151,7 @@ def synthetic(out: Path, quick: bool) -> None:
 def consistency(out: Path, quick: bool) -> None:
     """How MICr comes nearer to MIC* as n grows, and MIC* to its limit as partitions do."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import consistency_table
 
@@ -153,6 +178,7 @@ def consistency(out: Path, quick: bool) -> None:
 def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     """What was tried beyond the tables: MICr-Geom otherwise, finer masters, other shapes."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.paper import others
         from dpmic_jax.paper import tried as trials
         from dpmic_jax.paper.collections import data_folder

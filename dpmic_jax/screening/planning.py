@@ -41,18 +41,24 @@ ValueLaw = LatticeLaplace | LatticeGauss
 
 # Candidates for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
-_MOST_CELLS, _FINEST = 150, 5
+# The numbers of cells that tuning tried, up to 150: few settings, which serve many tables.
+_CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
+_FINEST = 5
 
 
 def bulk(n: int, epsilon: float) -> MICr:
-    """The cheap default for n records and an epsilon for each pair; at most 150 cells and c = 5.
+    """The cheap default for n records and an epsilon for each pair, on the next rung up.
 
-    More cells and finer masters would show more only where noise is small, and a screen's noise
-    is that of many pairs; they would cost more time and memory than all else (docs/running.md is
-    for these).
+    B is one of 16 numbers of cells up to 150, and c a whole number up to 5, so that what is
+    compiled for one table serves others, and the level of independence is known (`levels`). Up,
+    since a coarser statistic would be less accurate. More cells and finer masters would show more
+    only where noise is small, and a screen's noise is that of many pairs; they would cost more
+    time and memory than all else (docs/running.md is for these).
     """
     cheap = cheap_defaults(n, epsilon)
-    return replace(cheap, B=min(cells(cheap.B, n), _MOST_CELLS), c=min(cheap.c, _FINEST))
+    wanted = min(cells(cheap.B, n), _CELLS[-1])
+    B = next(rung for rung in _CELLS if rung >= wanted)
+    return replace(cheap, B=B, c=min(math.ceil(cheap.c), _FINEST))
 
 
 class Choice(NamedTuple):

@@ -1,12 +1,11 @@
 """`preview`: what a screen will cost and can show, before any data is read."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpmic_jax.dp.events import ReplaceOne
 from dpmic_jax.dp.lattice import LatticeLaplace
-from dpmic_jax.mic.grids import evaluations
+from dpmic_jax.mic import sweep
 from dpmic_jax.mic.settings import MICr
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.asks import Above, Ask, TopK
@@ -17,10 +16,8 @@ from dpmic_jax.screening.work import DEFAULT, Resources, Tiling, tiling
 
 _SURE = 0.95
 # Measured on one CPU core (`python -m benchmarks.screening`): rough prices, for planning only.
-_PER_RECORD = 2.5e-9  # counting a pair, in each of two orientations
-_PER_CODE = 1.2e-7  # reading and binning a value
-_PER_EVALUATION = 2.5e-9  # of x log x
-_START = 5.0  # compiling
+_PER_CODE = 3e-8  # reading and binning a value
+_START = 2.0  # importing JAX, and compiling the noise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,9 +148,6 @@ def _limited(value: float) -> str:
 
 
 def _seconds(plan: Plan, work: Tiling) -> float:
-    pairs, columns = len(plan.pairs), len(plan.names)
-    reading = (1 + work.passes) * plan.n * columns * _PER_CODE
-    counting = 2 * pairs * plan.n * _PER_RECORD
-    grids = plan.statistic.grids(plan.n)
-    optimising = 2 * pairs * sum(map(evaluations, grids)) * _PER_EVALUATION
-    return _START + reading + (counting + optimising) / (os.cpu_count() or 1)
+    codes = (1 + work.passes) * plan.n * len(plan.names)
+    scoring = sweep.seconds(plan.statistic.grids(plan.n), plan.n, len(plan.pairs))
+    return _START + codes * _PER_CODE + scoring

@@ -1,7 +1,9 @@
 """`screen`: which columns of a sensitive table depend on each other, for one budget."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,16 +113,33 @@ def screen(
         crew = Here(task, run.key, devices)
         if client is not None and folder:
             crew = Cluster(task, folder, client)
-        pairs, values = released(task, run.key, folder, crew)
-        result = _result(plan, pairs, values, secret, run, flavour_of(table))
+        with _beside(lambda: dependence_level(plan)) as level:
+            pairs, values = released(task, run.key, folder, crew)
+            independence = level.result()
+        result = _result(plan, pairs, values, independence, secret, run, flavour_of(table))
         run.finish(result.to_json())
         return result
+
+
+@contextmanager
+def _beside(find: Callable[[], float]) -> Iterator[Future[float]]:
+    """Find a level while a screen is at work.
+
+    Settings outside the table are simulated, and that program is compiled beside the screen's.
+    """
+    pool = ThreadPoolExecutor(1)
+    try:
+        yield pool.submit(find)
+    finally:
+        # What ends the work, an interrupt or an error, does not wait for a level of no more use.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _result(
     plan: Plan,
     pairs: Positions,
     values: np.ndarray,
+    independence: float,
     secret: bool,
     run: ChargedRun,
     flavour: str | None,
@@ -131,7 +150,7 @@ def _result(
         mic=values,
         noise_sd=plan.noise_sd,
         half_width=plan.noise_quantile(0.025),
-        independence=dependence_level(plan),
+        independence=independence,
         candidates=len(plan.pairs),
         ask=str(plan.ask),
         statement=_statement(plan, secret, run),

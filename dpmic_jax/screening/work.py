@@ -6,6 +6,7 @@ or row batches are, nor on the device or the process.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -28,6 +29,8 @@ from dpmic_jax.screening.planning import Choice, Plan
 from dpmic_jax.source import Source
 
 Progress = Callable[[int], object]
+
+_PIECE = 2**16  # records that sources code at a time
 
 # Folded into the event's key. Noise on values is drawn from the event's key itself.
 _SCORES, _CHOICE, _ORDER = 1, 2, 3
@@ -118,13 +121,14 @@ class Work:
         self._tiling = tiling(plan, source.bounds, resources)
         self._gains, self._scorer = exact_gains(plan.n), None
         if not self._tiling.streams:
-            cut = streaming.joined(self._cuts(), plan.n)
+            # As short as sources have them: these are joined only once they are codes.
+            cut = streaming.joined(self._cuts(min(_PIECE, resources.rows)), plan.n)
             self._scorer = sweep.scorer(
                 cut, self._gains, devices=devices, pairs=len(plan.pairs), tile=self._tiling.size
             )
 
-    def _cuts(self) -> Iterator[Cut]:
-        for columns in self._source.batches(self._resources.rows):
+    def _cuts(self, rows: int) -> Iterator[Cut]:
+        for columns in self._source.batches(rows):
             yield self._plan.statistic.cut(columns, self._source.bounds)
 
     def _points(self, pairs: Positions, lattice: Lattice) -> Iterator[Int[np.ndarray, " some"]]:
@@ -134,7 +138,7 @@ class Work:
             self._scorer(pairs)
             if self._scorer
             else streaming.score_batches(
-                self._cuts,
+                partial(self._cuts, self._resources.rows),
                 pairs,
                 self._gains,
                 rows=self._resources.rows,

@@ -1,6 +1,7 @@
 """The level of independence, against columns of other kinds and other n than the simulated."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -36,6 +37,24 @@ def test_independent_columns_stay_below_the_level(rng, kind, n):
     """A chance of 1e-3 in all pairs; this test looks at twelve such sets."""
     statistic = bulk(n, 0.1)
     assert values(statistic, n, kind, rng).max() < independence_level(statistic, n, 45, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon"),
+    [(8, 1.0), (40, 0.2), (200, 0.1), pytest.param(20_000, 0.1, marks=pytest.mark.slow)],
+)
+def test_at_most_one_table_in_twenty_has_a_pair_above_the_level(rng, n, epsilon):
+    tables, statistic = 200, bulk(n, epsilon)
+    pairs = (10 * np.arange(tables)[:, None, None] + PAIRS).reshape(-1, 2)
+    cut = statistic.cut(list(rng.random((10 * tables, n))), [(0.0, 1.0)] * (10 * tables))
+    tiles = sweep.score_pairs(cut, pairs, gains_for(n))
+    found = np.concatenate([characteristic(cut.grids, tile).mic for tile in tiles])
+    largest = found.reshape(tables, len(PAIRS)).max(axis=1)
+    level = independence_level(statistic, n, len(PAIRS), 0.05)
+    allowed = 0.05 + 3 * math.sqrt(0.05 * 0.95 / tables)
+    assert (largest > level).mean() <= allowed
+    # A level of no use, or one of fewer pairs, would not do.
+    assert (largest > 0.6 * level).mean() > allowed
 
 
 @pytest.mark.slow
