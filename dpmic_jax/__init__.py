@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpmic_jax.compilation_cache import enable_compilation_cache
     from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
     from dpmic_jax.dp.events import (
         ZCDP,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
         mic_star_estimate,
         private_bounds,
     )
-    from dpmic_jax.mic.binning import grouped, random
     from dpmic_jax.mic.characteristic import (
         Characteristic,
         PairCharacteristic,
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     )
     from dpmic_jax.mic.settings import MICe, MICr
     from dpmic_jax.mic.soft import soft_micr
+    from dpmic_jax.mic.ties import grouped, random
     from dpmic_jax.pairs import (
         Pairwise,
         characteristic,
@@ -166,6 +167,7 @@ __all__ = [
     "debias",
     "defaults",
     "definition",
+    "enable_compilation_cache",
     "exact_gains",
     "fast_gains",
     "fitted_prior",
@@ -205,6 +207,7 @@ __all__ = [
 # Where the names are. A module is imported when one of its names is first used: JAX takes a second
 # or two, and who asks for the command's help, or interrupts it, does not wait for that.
 _MODULES = {
+    "compilation_cache": ("enable_compilation_cache",),
     "dp.budget": ("Budget", "BudgetExceeded", "Ledger"),
     "dp.events": ("ApproximateDP", "Event", "PureDP", "ReplaceOne", "ZCDP"),
     "dp.information": ("capacity", "worst_capacity"),
@@ -245,7 +248,6 @@ _MODULES = {
         "mic_star_estimate",
         "private_bounds",
     ),
-    "mic.binning": ("grouped", "random"),
     "mic.characteristic": (
         "Characteristic",
         "PairCharacteristic",
@@ -260,6 +262,7 @@ _MODULES = {
     "mic.grids": ("all_sizes", "definition", "ladder", "power", "reshef"),
     "mic.settings": ("MICe", "MICr"),
     "mic.soft": ("soft_micr",),
+    "mic.ties": ("grouped", "random"),
     "pairs": ("Pairwise", "characteristic", "characteristics", "mice", "micr", "pairwise"),
     "results": ("ScreenResult",),
     "schema": ("Categories", "FixedValue", "Number", "OwnBin", "Schema", "read_schema"),

@@ -12,10 +12,10 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from dpmic_jax.mic.binning import random
 from dpmic_jax.mic.gains import UNIT
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.settings import MICe, MICr, Statistic
+from dpmic_jax.mic.ties import random
 
 _FINE = 2**96  # bounds are rounded up to multiples of 1 / _FINE, so that they stay short
 _PROOF_RECORDS = {MICr: 4, MICe: 6}  # the fewest that Theorems 4.3 and 3.1 speak of

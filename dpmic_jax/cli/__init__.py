@@ -1,8 +1,5 @@
 """The `dpmic` command."""
 
-import os
-from pathlib import Path
-
 import click
 
 from dpmic_jax.cli.bounds import bounds
@@ -15,6 +12,7 @@ from dpmic_jax.cli.pairwise import pairwise
 from dpmic_jax.cli.paper import paper
 from dpmic_jax.cli.report import report
 from dpmic_jax.cli.screen import plan, screen
+from dpmic_jax.cli.warm_up import warm_up
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -31,7 +29,6 @@ def main() -> None:
       5    interrupted, or a failure, with nothing to go on with: what was charged is spent
       130  interrupted before anything was charged
     """
-    _keep_compiled_programs()
 
 
 for command in (
@@ -48,16 +45,6 @@ for command in (
     demo,
     pairwise,
     paper,
+    warm_up,
 ):
     main.add_command(command)
-
-
-def _keep_compiled_programs() -> None:
-    """Let JAX keep what it compiles between runs, unless the user says where or not to.
-
-    JAX reads this when it is imported, which the commands that need it do.
-    """
-    if os.environ.get("JAX_COMPILATION_CACHE_DIR") is None:
-        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(home) / "dpmic_jax")
-        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"

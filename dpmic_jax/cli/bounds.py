@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import SEED, the_key
 
@@ -55,6 +56,7 @@ def learn(
 ) -> None:
     """Buy bounds for the numbers of TABLE privately, inside wide public ones."""
     with answered():
+        keep_compiled_programs()
         _check_free(out)  # before anything is bought
         from dpmic_jax.screening import learn_bounds
 

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import JSON, SEED, check_picture, the_key, the_table
 
@@ -86,6 +87,7 @@ def causal(
     TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
     """
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.causal.reading import TableCodes
         from dpmic_jax.causal.search import discover
         from dpmic_jax.source import open_source
@@ -118,6 +120,7 @@ def causal_plan(
 ) -> None:
     """Say what a search for a graph will cost and can tell. No data is read."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of
         from dpmic_jax.schema import read_schema

@@ -56,8 +56,8 @@ def _end(what: str, before: int) -> NoReturn:
 def _said(error: Exception) -> tuple[str, int]:
     """The library's refusals in its words. A fault by its kind only: its words may quote values."""
     from dpmic_jax.dp.budget import BudgetExceeded
-    from dpmic_jax.dp.keyfile import KeyLostError
     from dpmic_jax.dp.ledger import LedgerRefused
+    from dpmic_jax.dp.refusals import KeyLostError
 
     if isinstance(error, BudgetExceeded):
         return f"Budget exceeded: {error}", BUDGET_EXCEEDED

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import BETA
 from dpmic_jax.cli.options import CELLS, FINENESS, JSON, the_table
 
@@ -65,6 +66,7 @@ def test(
     RESULT is the result.json of a run's folder; TABLE the table that was screened, or "demo".
     """
     with answered():
+        keep_compiled_programs()
         from dpmic_jax import LedgerFile, MICe, MICr, ScreenResult, ladder, seeded_key
         from dpmic_jax.inference import (
             ByCandidates,

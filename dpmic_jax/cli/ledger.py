@@ -46,8 +46,8 @@ def init(
     """Make a ledger at PATH, for the data set of a bounds file."""
     with answered():
         from dpmic_jax import Budget, ReplaceOne
+        from dpmic_jax.runs.data_set import create_ledger
         from dpmic_jax.schema import read_schema
-        from dpmic_jax.screening import create_ledger
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
         schema = read_schema(bounds)

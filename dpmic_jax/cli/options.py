@@ -52,6 +52,14 @@ def the_ask(text: str) -> Any:
     )
 
 
+def the_statistic(cells: float | None, fineness: float) -> Any:
+    """MICr of these cells and fineness, or the rule that finds them."""
+    from dpmic_jax import MICr, ladder
+    from dpmic_jax.screening import bulk
+
+    return bulk if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
+
+
 def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
     """A table and what is public about it; "demo" is the one that comes with the package."""
     if table == DEMO:

@@ -6,6 +6,7 @@ import time
 import click
 
 from dpmic_jax.cli.exits import answered, tell_seconds
+from dpmic_jax.cli.kept import keep_compiled_programs
 
 STATISTICS = click.Choice(["micr", "mice"])
 
@@ -26,6 +27,7 @@ def pairwise(
     """
     started = time.perf_counter()
     with answered():
+        keep_compiled_programs()
         from dpmic_jax import MICe, MICr, ladder, pairwise
         from dpmic_jax.demo import demo
         from dpmic_jax.table import Table

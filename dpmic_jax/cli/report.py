@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.options import SEED, the_key, the_table
 
 Pairs = list[tuple[str, str]]
@@ -49,8 +50,6 @@ def report(
     """
     with answered():
         from dpmic_jax import ScreenResult
-        from dpmic_jax.schema import schema_of
-        from dpmic_jax.screening import buy_histograms
 
         source = run / "result.json" if run.is_dir() else run
         if not source.is_file():
@@ -62,6 +61,10 @@ def report(
         result = ScreenResult.from_json(source)
         histograms = ()
         if wanted:
+            keep_compiled_programs()
+            from dpmic_jax.schema import schema_of
+            from dpmic_jax.screening import buy_histograms
+
             if data is None or epsilon is None:
                 raise ValueError("expected --data and --epsilon, to buy each --histogram with")
             pairs = [_pair(text, result.names) for text in wanted]

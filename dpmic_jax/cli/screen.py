@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from dpmic_jax.cli.exits import answered, tell_seconds
+from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import (
     CELLS,
@@ -17,6 +18,7 @@ from dpmic_jax.cli.options import (
     check_picture,
     the_ask,
     the_key,
+    the_statistic,
     the_table,
 )
 
@@ -90,6 +92,7 @@ def screen(
     """
     started = time.perf_counter()
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.screening import preview
         from dpmic_jax.screening import screen as run
 
@@ -129,6 +132,7 @@ def plan(
 ) -> None:
     """Say what a screen will cost and can show. No data is read."""
     with answered():
+        keep_compiled_programs()
         from dpmic_jax.schema import read_schema
         from dpmic_jax.screening import preview
 
@@ -152,21 +156,22 @@ def _settings(
     tile: int,
 ) -> dict[str, Any]:
     """The arguments that `screen` and `preview` share."""
-    from dpmic_jax import MICr, ladder
-    from dpmic_jax.screening import Resources, bulk
+    from dpmic_jax.screening import Resources
 
-    statistic = bulk if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
     return {
         "epsilon": epsilon,
         "delta": delta,
         "ask": the_ask(ask),
         "records_per_person": records_per_person,
-        "statistic": statistic,
+        "statistic": the_statistic(cells, fineness),
         "resources": Resources(memory=memory * 2**20, rows=rows, tile=tile),
     }
 
 
 def _devices(count: int) -> Any:
+    """None are chosen for one: the screen knows best where a small table is worked on."""
+    if count == 1:
+        return ()
     import jax
 
     there = jax.devices()

@@ -16,14 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from dpmic_jax.dp.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
+from dpmic_jax.dp.refusals import KeyLostError
 
 _WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
 _SUM = 32  # bytes of SHA-256 after the words: a damaged key may be one that anybody guesses
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
-
-
-class KeyLostError(Exception):
-    """The key of an unfinished run is gone or not to be trusted."""
 
 
 def save(path: Path, key: AnyKey) -> None:

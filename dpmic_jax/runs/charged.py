@@ -27,9 +27,9 @@ import jax
 import numpy as np
 
 from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.dp.keys import AnyKey, is_secret, noise_key
 from dpmic_jax.dp.ledger import BudgetExceeded, LedgerFile, LedgerRefused, Receipt
+from dpmic_jax.dp.refusals import KeyLostError
 from dpmic_jax.runs import stage
 from dpmic_jax.runs.data_set import check_data_set
 from dpmic_jax.runs.digest import records_digest

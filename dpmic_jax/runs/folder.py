@@ -24,8 +24,8 @@ from typing import Any
 
 from dpmic_jax.dp import keyfile
 from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.dp.keys import AnyKey, is_secret
+from dpmic_jax.dp.refusals import KeyLostError
 from dpmic_jax.runs.atomic import PRIVATE, PUBLIC, unfinished, write
 
 _MARK = b"the folder of a dpmic_jax run\n"

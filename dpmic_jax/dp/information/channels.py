@@ -21,8 +21,6 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-from dpmic_jax.dp.information.blahut_arimoto import best_inputs
-
 Data = TypeVar("Data", bound=Hashable)
 Output = TypeVar("Output", bound=Hashable)
 
@@ -152,6 +150,9 @@ def _divergence_terms(rows: np.ndarray, law: np.ndarray) -> np.ndarray:
 
 def _capacities(channels: np.ndarray, tolerance: float) -> list[Capacity]:
     """Each of many channels of one shape."""
+    # Imported here: of all that counts information only this takes JAX.
+    from dpmic_jax.dp.information.blahut_arimoto import best_inputs
+
     if not 0 < tolerance < 1:
         raise ValueError(f"expected 0 < tolerance < 1, got {tolerance}")
     laws = best_inputs(channels, tolerance)
