@@ -9,6 +9,7 @@ import dpmic_jax
 ROOT = Path(dpmic_jax.__file__).parent
 MAY_IMPORT = {
     "mic": {"mic"},
+    "compilation_cache": set(),
     "demo": {"mic"},
     "table": {"mic"},
     "pairs": {"mic", "table"},
@@ -50,7 +51,10 @@ MAY_IMPORT = {
     },
     "causal": {"causal", "mic", "dp", "results", "runs", "schema", "sensitivity", "source"},
     "inference": {"inference", "mic", "dp", "results", "source", "table"},
-    "paper": {"paper", "mechanisms", "mic", "dp", "sensitivity", "table", "table_2", "tuned"},
+    "paper": {
+        *("paper", "mechanisms", "mic", "dp", "screening", "sensitivity", "table", "table_2"),
+        "tuned",
+    },
     "cli": {
         "",
         "causal",

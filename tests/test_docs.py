@@ -5,6 +5,7 @@ Blocks of a page run from top to bottom, in one namespace and one folder of thei
 - `python` is run as it is; `toml` is written to bounds.toml;
 - `sh` has commands: those of `dpmic` are run in this process, those of `NOT_RUN` are not, and
   there are no others;
+- of a `dockerfile` what `RUN dpmic` does is run;
 - a plain block is what the code block before it prints, where "..." stands for anything;
 - `<!-- setup: ... -->` has Python that a reader of the page need not see;
 - the block after `<!-- slow -->` is run in the slow tests only, and so is `dpmic paper`, with
@@ -92,6 +93,13 @@ def blocks(page):
     return found
 
 
+def shell(block):
+    """The commands of a block, one a line."""
+    if block.kind == "sh":
+        return block.text
+    return "\n".join(re.findall(r"^RUN (dpmic .*)$", block.text, re.MULTILINE))
+
+
 def commands(text):
     """The commands of a shell block, as lists of words."""
     for line in text.replace("\\\n", " ").splitlines():
@@ -117,8 +125,8 @@ class Reader:
         if block.kind == "toml":
             Path("bounds.toml").write_text(block.text)
             return ""
-        if block.kind == "sh":
-            asked = [words for words in commands(block.text) if is_run(words)]
+        if block.kind in ("sh", "dockerfile"):
+            asked = [words for words in commands(shell(block)) if is_run(words)]
             return "".join(self.runs(words, block.shown or "") for words in asked)
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
@@ -214,7 +222,7 @@ def test_long_examples_too(page):
 
 
 def test_no_block_is_overlooked():
-    kinds = {"python", "sh", "toml", "setup"}
+    kinds = {"python", "sh", "toml", "setup", "dockerfile"}
     for page in PAGES:
         found = blocks(page)
         assert {block.kind for block in found} <= kinds, page
@@ -231,6 +239,12 @@ def test_other_output_than_shown_is_noticed(shown, printed):
     check(block, shown.replace("...", "b"), "")
     with pytest.raises(AssertionError):
         check(block, printed, "")
+
+
+def test_what_an_image_runs_is_found():
+    text = "FROM a\nRUN pip install b\nRUN dpmic warm-up --columns 3\nUSER dpmic\n"
+    block = Block("dockerfile", text, 1, None, False)
+    assert list(commands(shell(block))) == [["dpmic", "warm-up", "--columns", "3"]]
 
 
 def test_commands_are_found_behind_others_and_over_several_lines():

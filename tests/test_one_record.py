@@ -12,8 +12,10 @@ import os
 import warnings
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas as pd
@@ -328,7 +330,14 @@ def taken(door, data, rule):
 
 
 def parts(column, limits):
-    return codes(by_range([column], [limits], SIZES))[:, 0]
+    column = np.asarray(column)
+    return _parts(column.dtype, column.tobytes(), limits)
+
+
+@cache
+def _parts(dtype, content, limits):
+    """Once for each column there is: most cells become the same few."""
+    return codes(by_range([np.frombuffer(content, dtype)], [limits], SIZES))[:, 0]
 
 
 def integers(pairs, statistic=STATISTIC):
@@ -337,7 +346,7 @@ def integers(pairs, statistic=STATISTIC):
     limits = [limits for *_, limits in pairs for _ in range(2)]
     cut = statistic.cut([*columns, np.array(Y)], [*limits, (0.0, 1.0)])
     with_y = np.stack([np.arange(len(columns)), np.full(len(columns), len(columns))], axis=1)
-    tiles = sweep.score_pairs(cut, with_y, exact_gains(N))
+    tiles = sweep.score_pairs(cut, with_y, exact_gains(N), devices=jax.devices()[:1])
     values = np.concatenate([integer_mic(cut.grids, tile) for tile in tiles])
     return values.reshape(-1, 2).astype(object)
 

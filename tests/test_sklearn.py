@@ -3,7 +3,6 @@
 import pickle
 import sys
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 import oracles
@@ -38,13 +37,6 @@ from dpmic_jax.source.memory import MemorySource
 N, NAMES = 60, ("a", "b", "c", "d")
 STATISTIC = MICr(B=4, c=1)  # small, as every shape is compiled
 MARK = 0.123454321  # a value that no message may show
-
-
-@pytest.fixture(autouse=True)
-def no_level(monkeypatch):
-    """The level of independence is simulated for every n, and nothing here looks at it."""
-    module = import_module("dpmic_jax.screening.screen")
-    monkeypatch.setattr(module, "dependence_level", lambda plan: 0.5)
 
 
 def data():

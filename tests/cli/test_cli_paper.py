@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from commands import dpmic
 
-from dpmic_jax.paper import calibration, others, synthetic, tried, tuning
+from dpmic_jax import MICr
+from dpmic_jax.paper import calibration, levels, others, synthetic, tried, tuning
 
 TINY = tuning.Search(
     records=(25, 250),
@@ -108,6 +109,20 @@ def test_a_calibration_is_a_table_that_the_package_can_read(tmp_path, monkeypatc
     assert table["command"] == "dpmic paper calibrate"
     assert np.shape(table["calibration"][0]["values"]) == (189, 3)
     assert len(table["functions"]) == len(table["mic_star"]) == 189
+
+
+def test_levels_are_a_table_that_the_package_can_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(levels, "default_settings", lambda: {MICr(B=4, c=1): 4})
+    monkeypatch.setattr(levels, "RECORDS", (4,))
+    monkeypatch.setattr(levels, "COLUMNS", 3)
+    found = run("levels", "--out", tmp_path)
+    assert found.exit_code == 0, found.output
+    table = json.loads((tmp_path / "levels.json").read_text())
+    assert (table["command"], table["columns"]) == ("dpmic paper levels", 3)
+    assert set(table["MICr"][0]) == {"B", "c", "ratio", "n", "mean", "deviation"}
+    monkeypatch.setattr(levels, "COLUMNS", 4)
+    refused = run("levels", "--out", tmp_path)
+    assert "other settings" in refused.output
 
 
 @pytest.mark.slow

@@ -1,26 +1,39 @@
-"""Real processes, killed and racing. One driver without JAX forks them: that is quick."""
+"""Real processes on ledgers, killed and racing. One driver without JAX forks them: that is quick.
 
+`drive` runs a driver, which is a program's text that imports the rest of this module.
+"""
+
+import itertools
 import json
+import os
+import signal
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
-import dpmic_jax
+from faults import die_at
 
-HELPERS = r'''
-import json, os, random, select, signal, sys, time, traceback, types
-from fractions import Fraction
+from dpmic_jax.dp.ledger import BudgetExceeded
 
-# The package's own __init__ would import JAX, whose threads do not like to be forked.
-package = types.ModuleType("dpmic_jax")
-package.__path__ = [sys.argv[1]]
-sys.modules["dpmic_jax"] = package
+HERE = Path(__file__).parent
 
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.ledger import Budget, BudgetExceeded, LedgerFile
 
-assert "jax" not in sys.modules
-folder, task, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
+def drive(driver, task, *arguments):
+    """What the function `task` of a driver returns."""
+    script = f"import json, sys\n{driver}\nassert 'jax' not in sys.modules\n"
+    script += "print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))"
+    path = os.pathsep.join([str(HERE), str(HERE.parent), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", script, task, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def child(work):
@@ -41,12 +54,37 @@ def child(work):
     return pid, back
 
 
-def everything(pipe):
+def ended(pid, pipe):
+    """How a process ended, as `subprocess` says it, and what it wrote."""
     parts = []
     while part := os.read(pipe, 65536):
         parts.append(part)
     os.close(pipe)
-    return b"".join(parts)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"".join(parts)
+
+
+def killed_everywhere(begin, work):
+    """Kill a process before its first step on the disk, another before its second, and so on.
+
+    Args:
+      begin: number -> what the process works on, new each time.
+      work: the process: given a pipe, what it works on, and `point`, to name a step of its own.
+
+    Yields:
+      What was worked on, whether the process came to its end, which the last one does, and what
+      it wrote.
+    """
+    for number in itertools.count(1):
+        what = begin(number)
+
+        def dying(out, what=what, number=number):
+            work(out, what, die_at("", number))
+
+        code, wrote = ended(*child(dying))
+        assert code in (0, -signal.SIGKILL)
+        yield what, code == 0, wrote
+        if code == 0:
+            return
 
 
 def race(works):
@@ -58,14 +96,15 @@ def race(works):
             os.close(start)
             os.read(gate, 1)
             work(out)
+
         return begin
 
     children = [child(waiting(work)) for work in works]
     os.close(start)
     os.close(gate)
-    results = [everything(pipe) for _, pipe in children]
-    assert all(os.waitpid(pid, 0)[1] == 0 for pid, _ in children)
-    return results
+    codes, results = zip(*(ended(*one) for one in children), strict=True)
+    assert set(codes) == {0}
+    return list(results)
 
 
 def tried(out, act):
@@ -74,19 +113,3 @@ def tried(out, act):
         os.write(out, b"W")
     except BudgetExceeded:
         os.write(out, b"L")
-'''
-
-
-def drive(driver, folder, task, count):
-    """What `task` of the driver returns: the name of a function of it."""
-    package = Path(dpmic_jax.__file__).parent
-    script = f"{HELPERS}\n{driver}\nprint(json.dumps(globals()[task]()))"
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(package), str(folder), task, str(count)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)

@@ -8,8 +8,8 @@ import pytest
 
 from dpmic_jax import is_secret, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLostError
 from dpmic_jax.dp.keys import SecretKey, noise_key
+from dpmic_jax.dp.refusals import KeyLostError
 
 
 @pytest.fixture

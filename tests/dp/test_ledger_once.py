@@ -1,11 +1,10 @@
 """Charges of work that goes on after a crash, a ledger's name, and its change of budget."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from forking import drive
 
 from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
 from dpmic_jax.dp.ledger import Budget, BudgetExceeded, Ledger, LedgerFile, LedgerRefused
@@ -83,17 +82,26 @@ def test_a_damaged_ledger_is_not_taken_for_a_charge(file):
         file.charge_once(event())
 
 
-def test_processes_that_race_for_one_charge_make_one(file):
-    program = """
-import sys
-from fractions import Fraction
+RACERS = """
+import os
+
+from forking import race
+
 from dpmic_jax.dp.events import Event
 from dpmic_jax.dp.ledger import LedgerFile
-print(LedgerFile(sys.argv[1]).charge_once(Event.from_json(sys.argv[2])).serial)
+
+
+def racers(path, event):
+    def charge(out):
+        receipt = LedgerFile(path).charge_once(Event.from_json(event))
+        os.write(out, b"%d" % receipt.serial)
+
+    return [serial.decode() for serial in race([charge] * 8)]
 """
-    words = [sys.executable, "-c", program, str(file.path), event().to_json()]
-    racers = [subprocess.Popen(words, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert [racer.communicate(timeout=120)[0] for racer in racers] == ["1\n"] * 3
+
+
+def test_processes_that_race_for_one_charge_make_one(file):
+    assert drive(RACERS, "racers", file.path, event().to_json()) == ["1"] * 8
     assert len(file.events) == 1
 
 

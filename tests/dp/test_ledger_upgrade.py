@@ -147,24 +147,32 @@ def test_a_damaged_old_file_is_refused_by_every_use_and_never_upgraded(old, stat
 
 
 DRIVER = r'''
-import shutil
+import os, shutil
+from fractions import Fraction
+
+from forking import killed_everywhere
+
+from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.ledger import LedgerFile
 
 EVENT = Event(mechanism="m", guarantee=PureDP(0.001), relation=ReplaceOne(), n=9,
               sensitivity=Fraction(1), label="x")
 
 
-def upgrades():
-    """Killed while upgrading: the file is of one version or the other, and whole."""
-    dice, found = random.Random(7), {"old": 0, "new": 0}
-    for i in range(count):
-        path = os.path.join(folder, f"{i}.ledger")
-        shutil.copy(os.path.join(folder, "old.ledger"), path)
-        pid, pipe = child(lambda out: LedgerFile(path).charge(EVENT))
-        time.sleep(dice.uniform(0, 0.03))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-        os.close(pipe)
+def upgrades(folder, old):
+    """Killed before each step of an upgrade: the file is of one version or the other, and whole."""
+    found = {"old": 0, "new": 0, "journals": 0}
+
+    def upgrade(out, path, point):
+        LedgerFile(path).charge(EVENT)
+        point("charged")
+
+    for path, _, _ in killed_everywhere(
+        lambda number: shutil.copy(old, os.path.join(folder, f"{number}.ledger")), upgrade
+    ):
+        found["journals"] += os.path.exists(path + "-journal")
         entries = LedgerFile(path).verify()
+        assert entries in (10, 11)
         found["new" if entries == 11 else "old"] += 1
         assert LedgerFile(path).charge(EVENT).serial == entries + 1
         assert LedgerFile(path).verify() == entries + 1
@@ -172,7 +180,7 @@ def upgrades():
 '''
 
 
-def test_a_killed_upgrade_leaves_a_whole_file_of_either_version(old, tmp_path):
-    found = drive(DRIVER, tmp_path, "upgrades", 40)
-    assert found["old"] > 0
-    assert found["new"] > 0
+def test_an_upgrade_killed_before_any_step_leaves_a_whole_file_of_either_version(old, tmp_path):
+    found = drive(DRIVER, "upgrades", tmp_path, old)
+    assert found["old"] > found["journals"] > 10
+    assert found["new"] == 2

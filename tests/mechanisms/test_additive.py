@@ -16,7 +16,7 @@ from dpmic_jax.dp.keys import event_key, secret_key
 from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap, lattice_points
 from dpmic_jax.mechanisms.published import PublishedMICeLap, PublishedMICrLap
-from dpmic_jax.mic.binning import random
+from dpmic_jax.mic.ties import random
 
 UNIT = ((0, 1), (0, 1))
 NINE = [(x, y) for x in (0.1, 0.5, 0.9) for y in (0.1, 0.5, 0.9)]

@@ -64,12 +64,12 @@ def test_a_strange_prior_is_refused():
 
 @pytest.mark.parametrize(("a", "b"), [(0.9, 3.0), (4.0, 6.0)])
 def test_the_fitted_prior_is_the_one_that_values_came_from(rng, a, b):
-    values = rng.beta(a, b, 40_000)
+    values = rng.beta(a, b, 20_000)
     out = np.clip(values + rng.laplace(scale=0.1, size=len(values)), 0, 1)
     found = fitted_prior(released(out, scale(1)))
     # Five times the spread that refitting on new draws has.
-    assert found.a == pytest.approx(a, rel=0.15)
-    assert found.b == pytest.approx(b, rel=0.15)
+    assert found.a == pytest.approx(a, rel=0.21)
+    assert found.b == pytest.approx(b, rel=0.21)
 
 
 def test_unsigned_error_falls_with_a_fitted_prior(rng):

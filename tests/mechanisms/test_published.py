@@ -11,6 +11,7 @@ import pytest
 from dpmic_jax import MICr, micr
 from dpmic_jax.dp.events import PureDP, ReplaceOne
 from dpmic_jax.mechanisms.published import PublishedMICrGeom, _mic, master_counts
+from dpmic_jax.mic.sweep import layout_for
 
 UNIT = ((0, 1), (0, 1))
 
@@ -46,7 +47,9 @@ def test_noisy_tables_are_scored_as_the_paper_says(rng, B, c):
             )
             for pair in tables
         ]
-        np.testing.assert_allclose(_mic(grids, noisy), expected, atol=1e-5)
+        layout = layout_for(grids, pairs, "cpu")
+        found = _mic(layout, noisy, jax.devices()[0])
+        np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_counts_are_those_of_every_master_grid_both_ways(rng):

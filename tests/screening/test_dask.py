@@ -1,15 +1,15 @@
 """Tiles on Dask workers that are processes of their own, one of them killed half-way."""
 
+import itertools
 import json
 import logging
 import os
 import pickle
 import signal
-import threading
-import time
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+import dask
 import distributed
 import jax
 import numpy as np
@@ -17,11 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from cli.commands import dpmic
+from processes import HANGS
 from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLostError
+from dpmic_jax.dp.refusals import KeyLostError
 from dpmic_jax.runs.folder import Folder
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
@@ -38,6 +39,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
+WAITS = "distributed.comm.timeouts"
 WIDE = {f"{name}{copy}": BOUNDS[name] for copy in (0, 1) for name in NAMES}
 
 
@@ -52,7 +54,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def workers(tmp_path_factory):
-    """Starts worker processes on this machine, of one thread each, that share what they compile."""
+    """Starts worker processes on this machine, of one thread each; busy ones are waited for."""
     folder = tmp_path_factory.mktemp("workers")
 
     @contextmanager
@@ -68,9 +70,8 @@ def workers(tmp_path_factory):
         ) as cluster:
             yield cluster
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(folder / "compiled"))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    waits = dict.fromkeys(("connect", "tcp"), f"{HANGS} s")
+    with pytest.MonkeyPatch.context() as patch, dask.config.set({WAITS: waits}):
         patch.setenv("XLA_FLAGS", "")
         yield started
 
@@ -85,7 +86,7 @@ def cluster(workers):
 def client(cluster):
     with distributed.Client(cluster) as client:
         # Dask replaces one that was killed.
-        client.wait_for_workers(3, timeout=300)
+        client.wait_for_workers(3, timeout=HANGS)
         yield client
 
 
@@ -99,24 +100,47 @@ def on_workers(file, client, out, **changes):
     return screened(file, out=out, client=client, **settings)
 
 
-def test_one_of_three_workers_killed_half_way_changes_no_bit(client, file, book, tmp_path):
-    out, seen, pids = tmp_path / "run", {}, client.run(os.getpid)
+@pytest.fixture
+def grave(client, tmp_path):
+    """Where a worker leaves its name before it kills itself: the first with a tenth tile to do.
 
-    def kill():
-        """Once some tiles are stored: the worker that has the most to do."""
-        while len(list((out / "tiles").glob("0*"))) < 10:
-            time.sleep(0.001)
-        tasks = {worker: len(keys) for worker, keys in client.processing().items()}
-        busiest = max(tasks, key=tasks.get)
-        os.kill(pids[busiest], signal.SIGKILL)
-        seen.update(tasks=tasks[busiest], tiles=len(list((out / "tiles").glob("0*"))))
+    One of three gets as many of 91. It has finished nine, and has others to do.
+    """
+    path = tmp_path / "grave"
 
-    killer = threading.Thread(target=kill, daemon=True)
-    killer.start()
+    def ready(path, at=10):
+        from dpmic_jax.screening.work import Work
+
+        real, begun = Work.tiles, itertools.count(1)
+
+        def tiles(*arguments):
+            found = real(*arguments)
+            if next(begun) == at:
+                with suppress(FileExistsError), open(path, "x") as file:
+                    file.write(str(os.getpid()))
+                    file.flush()
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        Work.tiles, Work.real_tiles = tiles, real
+        return os.getpid()
+
+    def restored():
+        from dpmic_jax.screening.work import Work
+
+        Work.tiles = getattr(Work, "real_tiles", Work.tiles)
+
+    yield path, set(client.run(ready, str(path)).values())
+    client.run(restored)
+
+
+def test_one_of_three_workers_killed_half_way_changes_no_bit(client, grave, file, book, tmp_path):
+    out, (path, pids) = tmp_path / "run", grave
     found = on_workers(file, client, out, ask=TopK(4), ledger=book)
-    killer.join(timeout=30)
-    assert seen["tasks"] >= 1
-    assert 10 <= seen["tiles"] < 91
+    killed, left = int(path.read_text()), set(client.run(os.getpid).values())
+    assert killed in pids
+    assert killed not in left
+    assert pids - {killed} <= left
     here = screened(file, bounds=WIDE, ask=TopK(4))
     np.testing.assert_array_equal(found.mic, here.mic)
     np.testing.assert_array_equal(found.pairs, here.pairs)

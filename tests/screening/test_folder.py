@@ -13,7 +13,7 @@ from small import BOUNDS, columns, same_bits, screened
 
 from dpmic_jax import Budget, LedgerFile, secret_key, seeded_key
 from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.keyfile import KeyLostError
+from dpmic_jax.dp.refusals import KeyLostError
 from dpmic_jax.runs.folder import Folder
 from dpmic_jax.schema import schema_of
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger

@@ -12,8 +12,10 @@ from dpmic_jax import Budget, BudgetExceeded, Ledger, MICr, ReplaceOne, ladder
 from dpmic_jax.dp.events import ZCDP, PureDP
 from dpmic_jax.dp.lattice import LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
+from dpmic_jax.paper import tuning
 from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
 from dpmic_jax.screening.planning import bulk, plan
+from dpmic_jax.tuned import cheap_defaults
 
 COLUMNS = tuple(f"c{i}" for i in range(12))
 PAIRS = 66
@@ -241,6 +243,28 @@ def test_a_rule_is_given_the_epsilon_of_each_value():
     planned(TopK(4, share=0.25), epsilon=3.0, statistic=rule)
     assert given == [(20_000, pytest.approx(3 / PAIRS)), (20_000, pytest.approx(3 * 0.75 / 4))]
     assert planned(statistic=bulk).statistic.sizes == ladder(1.25)
+
+
+@given(st.floats(math.log(4), math.log(1e7)), st.floats(-9, 5))
+def test_the_default_is_the_next_rung_of_the_cheap_setting(log_n, log_epsilon):
+    n, epsilon = round(math.exp(log_n)), math.exp(log_epsilon)
+    cheap, found = cheap_defaults(n, epsilon), bulk(n, epsilon)
+    rungs = [B for B in tuning.CELLS if B <= 150]
+    assert found.B in rungs
+    assert found.c in range(1, 6)
+    assert (found.sizes, found.master) == (cheap.sizes, cheap.master)
+    # No coarser than the table says, but for what would take too long, and no finer than needed.
+    assert found.B == 150 or found.B >= cheap.B
+    assert found.c == 5 or found.c >= cheap.c
+    assert found.B == 4 or rungs[rungs.index(found.B) - 1] < cheap.B
+    assert found.c - 1 < cheap.c
+
+
+def test_tables_of_other_lengths_and_widths_have_the_same_default():
+    wanted = MICr(B=150, c=5, sizes=ladder(1.25))
+    for n, columns in ((20_000, 12), (14_321, 17)):
+        names = tuple(f"c{i}" for i in range(columns))
+        assert planned(n=n, names=names, statistic=bulk).statistic == wanted
 
 
 @pytest.mark.parametrize(

@@ -34,13 +34,13 @@ def test_the_seed_is_what_the_bits_depend_on():
 
 
 @pytest.mark.parametrize("ask", ASKS)
-@pytest.mark.parametrize("tile", [1, 7, 64, 10**6])
+@pytest.mark.parametrize("tile", [1, 64])  # `expected` has tiles of 7
 def test_tiles_of_any_size(ask, tile):
     assert same_bits(screened(ask=ask, resources=Resources(tile=tile)), expected(ask))
 
 
 @pytest.mark.parametrize("ask", ASKS)
-@pytest.mark.parametrize("rows", [7, 100, 1000])
+@pytest.mark.parametrize("rows", [7, 100])  # `expected` has all 600 in one
 def test_row_batches_of_any_size(ask, rows):
     found = screened(ask=ask, resources=Resources(tile=7, rows=rows))
     assert same_bits(found, expected(ask))
