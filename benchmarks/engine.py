@@ -4,6 +4,10 @@
 Every case runs in a process of its own, so that its peak memory is its own; within it our
 rounds and the peer's alternate, so that both meet the same machine. Compile time is apart.
 `--quick` takes fewer rounds; `--case NAME` runs one case.
+
+`--against COMMIT` measures the same cases beside that commit's engine instead (7bcc7ee is version
+0.1.0): a process for each, both compiled before the clock starts, rounds in turn. It prints ratios,
+above 1 where the tree as it is is faster, and writes `benchmarks/results/engine_beside.json`.
 """
 
 import argparse
@@ -17,11 +21,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from benchmarks.beside import Asked, Trees, in_turn, trees
 
 RESULTS = Path(__file__).parent / "results" / "engine.json"
 DATA = Path(os.environ.get("DPMIC_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -85,13 +94,19 @@ class Run(NamedTuple):
     def seconds(self, pairs: np.ndarray, gains: Any) -> float:
         import jax
 
-        from dpmic_jax.mic import sweep
+        from dpmic_jax.mic.sweep import Scorer
 
-        tile = sweep.tile_pairs(self.codes, len(pairs), "cpu")
         began = time.perf_counter()
-        for _ in sweep.information(
-            self.codes, self.cut.grids, pairs, gains, devices=jax.devices()[:1], tile=tile
-        ):
+        score = Scorer(
+            self.codes,
+            self.cut.grids,
+            gains,
+            n=self.cut.n,
+            devices=jax.devices()[:1],
+            tile=len(pairs),
+            pairs=len(pairs),
+        )
+        for _ in score(pairs):
             pass
         return time.perf_counter() - began
 
@@ -279,11 +294,11 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
 
     @jax.jit
     def scatter_pass(columns, rows):
-        cell = columns.astype(jnp.int32) * refined.empty.shape[1] + rows.astype(jnp.int32)
+        cell = columns.astype(jnp.int32) * refined.empty.shape[2] + rows.astype(jnp.int32)
         flat = jnp.zeros(refined.empty.size, jnp.int32)
         return flat.at[cell].add(1, mode="promise_in_bounds")
 
-    codes = refined.codes.masters[0], refined.codes.rows[1]
+    codes = refined.codes.masters[0, :n], refined.codes.rows[1, :n]  # without what only pads
     scatter_pass(*codes).block_until_ready()
     ours, passes = [], []
     for _ in range(rounds):
@@ -308,7 +323,7 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
     }
 
 
-# --- all of them -------------------------------------------------------------------------
+# --- from nothing ------------------------------------------------------------------------
 
 COLD = {
     "one pair, n=1000": "import numpy as np; r = np.random.default_rng(0).random((1000, 2));"
@@ -335,6 +350,90 @@ def cold_starts() -> dict[str, Any]:
                 seconds.append(time.perf_counter() - began)
         found[name] = {"cold": seconds[0], "with_cache": sorted(seconds[1:])}
     return found
+
+
+# --- beside another commit ---------------------------------------------------------------
+
+# Runs with the benchmarks of its own commit, of which it uses only what all commits have.
+ANSWERS = """
+import json, resource, sys, time
+import numpy as np
+import dpmic_jax
+from benchmarks import engine
+
+name = sys.argv[1]
+if name in engine.CASES:
+    case = engine.CASES[name]
+    X, statistic = case.load(), engine.statistic_of(case)
+    bounds = engine.bounds_of(X) if case.statistic == "MICr" else None
+    pairs = engine.all_pairs(X.shape[1])
+elif name == "ladder":
+    X = np.random.default_rng(0).random((4381, 64), np.float32)
+    statistic = dpmic_jax.MICr(B=150, c=5, sizes=dpmic_jax.ladder(1.25))
+    bounds, pairs = [(0.0, 1.0)] * 64, engine.all_pairs(64)
+else:
+    X = np.random.default_rng(0).random((int(name), 20), np.float32)
+    statistic, bounds = dpmic_jax.MICr(B=150, c=5), [(0.0, 1.0)] * 20
+    pairs = engine.all_pairs(20, 190 if len(X) <= 10**5 else 64)
+run = engine.make_run(X, statistic, bounds)
+gains = {"float": dpmic_jax.fast_gains(len(X)), "integer": dpmic_jax.exact_gains(len(X))}
+for line in sys.stdin:
+    began = time.process_time()
+    wall = run.seconds(pairs, gains[line.strip()])
+    cpu = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps([len(pairs), wall, cpu, peak]), flush=True)
+"""
+
+
+def run_beside(name: str, both: Trees, rounds: int) -> dict[str, Any]:
+    """Pairs a second of both commits on one case, by floats and by integers."""
+    with ExitStack() as stack:
+        cache = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        asked = [stack.enter_context(Asked(ANSWERS, name, tree=t, cache=cache)) for t in both]
+        found: dict[str, Any] = {}
+        for path in ("float", "integer"):
+            in_turn([partial(ask, path) for ask in asked], 2)  # compiles, and then warms
+            turns = np.array(in_turn([partial(ask, path) for ask in asked], rounds))
+            (other, now), pairs = turns.swapaxes(1, 2), int(turns[0, 0, 0])
+            found[path] = {
+                "other": spread(other[1].tolist(), pairs),
+                "now": spread(now[1].tolist(), pairs),
+                # Of turns that follow each other: the machine was the same to both.
+                "ratio": float(np.median(other[1] / now[1])),
+                "ratio_rounds": (other[1] / now[1]).tolist(),
+                "ratio_by_processor_time": float(np.median(other[2] / now[2])),
+                "peak_mb": [other[3].max(), now[3].max()],
+            }
+    return found
+
+
+def report_beside(name: str, found: dict[str, Any]) -> None:
+    for path, row in found.items():
+        print(
+            f"{name:<25}{path:<9}{row['other']['median']:>9.0f}{row['now']['median']:>9.0f}"
+            f"{row['ratio']:>7.2f} ({min(row['ratio_rounds']):.2f}-{max(row['ratio_rounds']):.2f})"
+            f"{row['ratio_by_processor_time']:>7.2f}"
+            f"{row['peak_mb'][0]:>8.0f}{row['peak_mb'][1]:>6.0f}",
+            flush=True,
+        )
+
+
+def main_beside(commit: str, names: Sequence[str], rounds: int) -> dict[str, Any]:
+    os.environ["DPMIC_DATA"] = str(DATA)  # the same for both, wherever they are unpacked
+    print(
+        f"{'case':<25}{'gains':<9}{'other/s':>9}{'now/s':>9}{'ratio':>7} {'(rounds)':<11}"
+        f"{'CPU':>7}{'MB':>8}{'now':>6}"
+    )
+    found: dict[str, Any] = {"cases": {}}
+    with trees(commit) as both:
+        for name in names:
+            found["cases"][name] = run_beside(name, both, rounds)
+            report_beside(name, found["cases"][name])
+    return found
+
+
+# --- all of them -------------------------------------------------------------------------
 
 
 def child(*arguments: str) -> dict[str, Any]:
@@ -375,15 +474,39 @@ def report(found: dict[str, Any]) -> None:
         print(f"{name}: cold {row['cold']:.1f} s, with cache {row['with_cache'][1]:.1f} s")
 
 
+def about(command: str) -> dict[str, Any]:
+    import dpmic_jax
+
+    return {
+        "command": command,
+        "version": dpmic_jax.__version__,
+        "jax": version("jax"),
+        "python": platform.python_version(),
+        "cores": len(os.sched_getaffinity(0)),
+        "real_data": (DATA / "baseball.csv").exists(),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds, no 10^6")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--case", help="run one case and print its JSON")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--against", metavar="COMMIT", help="measure beside it, as 7bcc7ee")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rounds = 2 if options.quick else options.rounds
-    if options.case == "roofline":
+    records = (10**4, 10**5) if options.quick else (10**4, 10**5, 10**6)
+    flags = " --quick" * options.quick
+    if options.against:
+        names = [options.case] if options.case else [*CASES, *map(str, records), "ladder"]
+        flags = flags or f" --rounds {rounds}"
+        command = f"python -m benchmarks.engine{flags} --against {options.against}"
+        found = about(command) | main_beside(options.against, names, rounds)
+        out = options.out or RESULTS.with_name("engine_beside.json")
+        if options.out or not options.case:
+            out.write_text(json.dumps(found, indent=1) + "\n")
+    elif options.case == "roofline":
         print(json.dumps(run_roofline(rounds)))
     elif options.case == "ladder":
         print(json.dumps(run_ladder(rounds)))
@@ -392,21 +515,8 @@ def main() -> None:
     elif options.case:
         print(json.dumps(run_records(int(options.case), rounds)))
     else:
-        import jax
-
-        import dpmic_jax
-
         extra = ["--rounds", str(rounds)]
-        found: dict[str, Any] = {
-            "command": "python -m benchmarks.engine" + " --quick" * options.quick,
-            "version": dpmic_jax.__version__,
-            "jax": jax.__version__,
-            "python": platform.python_version(),
-            "cores": len(os.sched_getaffinity(0)),
-            "real_data": (DATA / "baseball.csv").exists(),
-            "cases": {},
-            "records": [],
-        }
+        found = about(f"python -m benchmarks.engine{flags}") | {"cases": {}, "records": []}
         roofs = []
         for name in CASES:
             print(name, "...", file=sys.stderr)
@@ -414,14 +524,13 @@ def main() -> None:
             roofs.append(child("--case", "roofline", *extra))
             found["cases"][name] = child("--case", name, *extra)
         found["roofline"] = max(roofs, key=lambda roof: max(roof.values()))
-        for n in (10**4, 10**5) if options.quick else (10**4, 10**5, 10**6):
+        for n in records:
             print(n, "records ...", file=sys.stderr)
             found["records"].append(child("--case", str(n), *extra))
         found["ladder"] = child("--case", "ladder", *extra)
         found["cold_start"] = cold_starts()
         report(found)
-        options.out.parent.mkdir(exist_ok=True)
-        options.out.write_text(json.dumps(found, indent=1) + "\n")
+        (options.out or RESULTS).write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from jaxtyping import Float
 import dpmic_jax
 from dpmic_jax import MICr, all_sizes, ladder
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic import sweep, tile
+from dpmic_jax.mic import sweep
 from dpmic_jax.mic.gains import gains_for
 from dpmic_jax.paper.family import Family, data_sets, family
 from dpmic_jax.paper.functions import FUNCTIONS
@@ -45,15 +45,8 @@ def micr(
     sets = len(data)
     columns = [*data[..., 0], *data[..., 1]]
     cut = statistic.cut(columns, [(0.0, 1.0)] * len(columns))
-    codes = tile.cheaper_codes(cut.masters, cut.rows)
-    found = sweep.information(
-        codes,
-        cut.grids,
-        np.stack([np.arange(sets), sets + np.arange(sets)], axis=1),
-        gains_for(cut.n),
-        devices=[device],
-        tile=sweep.tile_pairs(codes, sets, device.platform),
-    )
+    pairs = np.stack([np.arange(sets), sets + np.arange(sets)], axis=1)
+    found = sweep.score_pairs(cut, pairs, gains_for(cut.n), devices=[device])
     return np.concatenate([read.mic(read.characteristic(cut.grids, part)) for part in found])
 
 

@@ -7,6 +7,11 @@ from the call to the result: the check of the file, compiling, reading, scoring 
 taken twice in the process, and the second time nothing is compiled any more. After that each stage
 is timed alone, for its share: by the path of row batches, so not for the case of 1000 records,
 which counts grid by grid. That case scores the pairs of 150 of its 1000 columns, and says so.
+
+`--against COMMIT` runs every case beside that commit's package instead (7bcc7ee is version 0.1.0),
+in turn, each round of each in a process of its own. It prints the ratios, below 1 where the tree as
+it is needs less, and writes `benchmarks/results/screening_beside.json`. `--case NAME --against
+COMMIT` prints one case only.
 """
 
 import argparse
@@ -16,11 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from benchmarks.beside import Trees, fresh_cost, in_turn, trees
 
 RESULTS = Path(__file__).parent / "results" / "screening.json"
 GENERATED = 2**18  # records at a time
@@ -132,20 +141,15 @@ def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, floa
     reading = timed(lambda: [None for _ in source.batches(rows)])
     cuts = [statistic.cut(columns, source.bounds) for columns in source.batches(rows)]
     both = timed(lambda: [None for c in source.batches(rows) if statistic.cut(c, source.bounds)])
-    scoring: dict[str, float] = {}
-    original = streaming._scoring
+    seconds: list[float] = []
+    original = streaming._Pass.score
 
-    def scored(*arguments: Any) -> Any:
-        program = original(*arguments)
-
-        def call(*given: Any) -> Any:
-            jax.block_until_ready(given)
-            started = time.perf_counter()
-            found = jax.block_until_ready(program(*given))
-            scoring["seconds"] = scoring.get("seconds", 0.0) + time.perf_counter() - started
-            return found
-
-        return call
+    def scored(self: streaming._Pass, tile: int) -> Any:
+        jax.block_until_ready(self._totals[tile])
+        started = time.perf_counter()
+        found = original(self, tile)
+        seconds.append(time.perf_counter() - started)
+        return found
 
     def score() -> Iterator[np.ndarray]:
         gains = exact_gains(n)
@@ -153,14 +157,13 @@ def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, floa
 
     list(score())  # compiles
     whole = timed(lambda: list(score()))
-    streaming._scoring = scored
+    streaming._Pass.score = scored
     try:
         list(score())
     finally:
-        streaming._scoring = original
+        streaming._Pass.score = original
     # Tiles are scored side by side on the cores.
-    tiles = -(-len(pairs) // 32)
-    optimising = scoring["seconds"] / min(tiles, 2)
+    optimising = sum(seconds) / min(len(seconds), 2)
     return {
         "reading": reading,
         "binning": both - reading,
@@ -169,12 +172,81 @@ def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, floa
     }
 
 
+# Runs with the benchmarks of its own commit. The first two things it times are the two screens,
+# whose processor seconds other work on the machine disturbs less.
+CASE = """
+import json, sys, time
+from benchmarks import screening
+
+cpu, by_the_clock = [], screening.timed
+
+def timed(action):
+    began = time.process_time()
+    found = by_the_clock(action)
+    cpu.append(time.process_time() - began)
+    return found
+
+screening.timed = timed
+print(json.dumps({**screening.run(sys.argv[1]), "cpu": cpu[:2]}))
+"""
+COMPARED = {
+    "with compiling": lambda row: row["seconds_first"],
+    "with compiling, CPU": lambda row: row["cpu"][0],
+    "without": lambda row: row["seconds"],
+    "without, CPU": lambda row: row["cpu"][1],
+    "binning": lambda row: row["stages"].get("binning"),
+    "peak MB": lambda row: row["peak_mb"],
+}
+
+
+def beside(name: str, both: Trees, rounds: int) -> dict[str, Any]:
+    """Each number of both commits, and the median ratio of turns that follow each other."""
+    costs = in_turn([partial(fresh_cost, ("-c", CASE, name), tree) for tree in both], rounds)
+    rows = [[json.loads(cost.output) for cost in side] for side in costs]
+    found = {}
+    for what, read in COMPARED.items():
+        other, now = ([read(row) for row in side] for side in rows)
+        if None in other + now:
+            continue  # the case has no stages
+        ratios = [b / a for a, b in zip(other, now, strict=True)]
+        found[what] = {"other": other, "now": now, "ratio": median(ratios), "ratios": ratios}
+    return found
+
+
+def main_beside(commit: str, names: Iterable[str], rounds: int) -> dict[str, Any]:
+    print("| case | | other | now | ratio (rounds) |\n|---|---|---|---|---|", flush=True)
+    found = {}
+    with trees(commit) as both:
+        for name in names:
+            found[name] = beside(name, both, rounds)
+            for what, row in found[name].items():
+                print(
+                    f"| {name} | {what} | {median(row['other']):.1f} | {median(row['now']):.1f} | "
+                    f"{row['ratio']:.2f} ({min(row['ratios']):.2f}-{max(row['ratios']):.2f}) |",
+                    flush=True,
+                )
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--write", nargs=2)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--against", metavar="COMMIT", help="measure beside it, as 7bcc7ee")
+    parser.add_argument("--rounds", type=int, default=3, help="with --against")
+    parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    if arguments.against:
+        names = [arguments.case] if arguments.case else CASES
+        found = main_beside(arguments.against, names, arguments.rounds)
+        command = (
+            f"python -m benchmarks.screening --against {arguments.against} "
+            f"--rounds {arguments.rounds}"
+        )
+        out = arguments.out or RESULTS.with_name("screening_beside.json")
+        if arguments.out or not arguments.case:
+            out.write_text(json.dumps({"command": command, "cases": found}, indent=1) + "\n")
+        return
     if arguments.write:
         path, name = arguments.write
         write_table(Path(path), CASES[name].records, CASES[name].part)
@@ -201,7 +273,7 @@ def main() -> None:
             minutes = row["seconds_all_pairs"] / 60
             print(f"extrapolated to all {row['all_pairs']} pairs: {minutes:.1f} minutes")
     content = {"command": "python -m benchmarks.screening", "rows": rows}
-    arguments.out.write_text(json.dumps(content, indent=1) + "\n")
+    (arguments.out or RESULTS).write_text(json.dumps(content, indent=1) + "\n")
 
 
 if __name__ == "__main__":
