@@ -4,6 +4,7 @@ import itertools
 
 import fast_mine
 import numpy as np
+import peer
 import pytest
 import reference
 from real_data import REAL, with_real_data
@@ -23,7 +24,7 @@ def farthest(pairs, settings):
     """The largest difference from fast-mine of any statistic of any pair."""
     gaps = []
     for x, y in pairs:
-        theirs = reference.peer_statistics(reference.peer(x, y, *settings))
+        theirs = peer.peer_statistics(peer.peer(x, y, *settings))
         ours = reference.statistics(scored(x, y, settings))
         gaps += [abs(ours[name] - theirs[name]) for name in theirs]
     return max(gaps)
@@ -70,7 +71,7 @@ def test_the_matrix_has_y_first(est):
     x = np.linspace(0, 1, 100)
     y = np.abs(x - 0.5)
     ours = scored(x, y, (0.6, 15, est)).get_score()
-    theirs = reference.peer(x, y, 0.6, 15, est).M
+    theirs = peer.peer(x, y, 0.6, 15, est).M
     assert [len(row) for row in ours] == [len(row) for row in theirs]
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
@@ -81,7 +82,7 @@ def test_the_matrix_has_y_first(est):
 def test_an_entry_1e_7_below_the_threshold_still_counts_for_mcn():
     """So it is in fast-mine: asked with a matrix made for it."""
     x = np.arange(60.0)
-    found = reference.peer(x, x, 0.6, 15, "mic_e")
+    found = peer.peer(x, x, 0.6, 15, "mic_e")
     for below, expected in ((0.5e-7, 2.0), (2e-7, np.log2(6))):
         found.M = [np.zeros(len(row)) for row in found.M]
         found.M[0][0], found.M[1][0] = 1 - below, 1.0

@@ -6,6 +6,7 @@ import sys
 
 import fast_mine
 import numpy as np
+import peer
 import pytest
 import reference
 from real_data import REAL, with_real_data
@@ -25,7 +26,7 @@ def table(n, tied, rng):
 
 
 def by_peer(X, settings):
-    found = [reference.peer(x, y, *settings) for x, y in itertools.combinations(X, 2)]
+    found = [peer.peer(x, y, *settings) for x, y in itertools.combinations(X, 2)]
     return np.array([[fast_mine.mine_mic(one), fast_mine.mine_tic(one, True)] for one in found]).T
 
 
