@@ -9,6 +9,7 @@ program. These count for nothing: they add 0, or are taken off cell (0, 0) again
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Integer
 
@@ -25,7 +26,7 @@ def direct(
 
     `record` has 1 for a record and 0 for what only pads.
     """
-    cell = first[..., None] + (columns.astype(jnp.int32) * height + rows.astype(jnp.int32))
+    cell = _cell(columns, rows, height) + first.astype(jnp.uint32)[..., None]
     return total.at[cell].add(jnp.broadcast_to(record, cell.shape), mode="promise_in_bounds")
 
 
@@ -37,9 +38,18 @@ def refine(
 ) -> Integer[Array, "columns lanes rows"]:
     """Add a block of records to the counts of one lane on the finest grid."""
     _, lanes, height = total.shape
-    line = columns.astype(jnp.int32) * lanes + lane
-    cell = line * height + rows.astype(jnp.int32)
+    cell = _cell(columns, rows, lanes * height) + np.uint32(lane * height)
     return total.reshape(-1).at[cell].add(1, mode="promise_in_bounds").reshape(total.shape)
+
+
+def _cell(
+    columns: Integer[Array, "*lanes n"], rows: Integer[Array, "*lanes n"], height: int
+) -> Integer[Array, "*lanes n"]:
+    """Where a record counts: unsigned, as an index that may be negative takes as long again.
+
+    With so few operations a record, XLA does not split them over threads, which are busy.
+    """
+    return columns.astype(jnp.uint32) * np.uint32(height) + rows.astype(jnp.uint32)
 
 
 def prefix(

@@ -15,6 +15,22 @@ from dpmic_jax.mic.gains import UNIT, Gains
 IMPOSSIBLE = np.int32(-16 * UNIT)
 # Edges are pushed so many at a time: what has been found is read and written once for all of them.
 TOGETHER = 4
+# XLA splits what reads and writes so many bytes over the threads of a CPU. Other tiles use them
+# already, and to go from one thread to another takes longer than what is split.
+SPLIT_BYTES = 2**19
+
+
+def lanes_in_one_thread(rows: int, master: int, parts: int, most: int) -> int:
+    """How many lanes, of `most`, a CPU should optimise side by side, and at least 16."""
+    half = (master + TOGETHER + 1) // 2
+    largest = max(
+        2 * (master + 1) * (rows + 1),  # edges, before and after they are prepared
+        (2 * parts + TOGETHER) * (master + 1),  # what has been found, and gains
+        half * (master - half + 1),  # gains that are kept
+    )
+    while most > 16 and 4 * most * largest > SPLIT_BYTES:
+        most //= 2
+    return most
 
 
 def best_information(
@@ -43,31 +59,41 @@ def best_of_edges(
     edge_counts: Int[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
 ) -> Int[Array, "sizes lanes"]:
     """`best_information`, given the sum of all rows as one more row."""
-    edges = gains.prepare(edge_counts)
-    reached = _more_parts(edges, parts, gains) if parts > 2 else _two_parts(edges, gains)
+    edges, reach = gains.prepare(edge_counts), _more_parts if parts > 2 else _two_parts
+    # What lies before the first edge: zeros to begin with, once the edges are known. XLA also
+    # spreads over threads what can be computed at a time, if that is more than eight arrays.
+    reached = reach(edges, edge_counts[0, 0], parts, gains)
     # A part may be empty, so more parts never tell less; at worst they tell nothing.
     found = lax.cummax(jnp.maximum(reached[1:] - reached[:1], 0), axis=0)
     return jnp.where(found < gains.least, 0, found)
 
 
 def _two_parts(
-    edges: Num[Array, "edges rows_and_sum lanes"], gains: Gains
+    edges: Num[Array, "edges rows_and_sum lanes"],
+    zero: Int[Array, " lanes"],
+    parts: int,
+    gains: Gains,
 ) -> Int[Array, "2 lanes"]:
     """g(0, last), and max_s g(0, s) + g(s, last): only prefixes and suffixes are needed."""
 
-    def from_end(_, carry):
-        both, edge, sign = carry
-        return both + _gain((sign * edges, sign * edge), _phi, gains), edges[-1:], -sign
+    def from_end(end, carry):
+        found, edge, sign = carry
+        gain = _gain((sign * edges, sign * edge), _phi, gains)
+        return lax.dynamic_update_slice_in_dim(found, gain[None], end, 0), edges[-1:], -sign
 
     # A loop over the two ends, so that the maximum is not fused with what it reads: on CPU
     # that would turn the arithmetic scalar.
-    both = jnp.zeros((len(edges), edges.shape[2]), jnp.int32)
-    both, _, _ = lax.fori_loop(0, 2, from_end, (both, edges[:1], jnp.ones((), edges.dtype)))
+    found = jnp.broadcast_to(zero, (parts, len(edges), edges.shape[2]))
+    found, _, _ = lax.fori_loop(0, parts, from_end, (found, edges[:1], jnp.ones((), edges.dtype)))
+    both = found[0] + found[1]
     return jnp.stack([both[0], both.max(axis=0)])
 
 
 def _more_parts(
-    edges: Num[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
+    edges: Num[Array, "edges rows_and_sum lanes"],
+    zero: Int[Array, " lanes"],
+    parts: int,
+    gains: Gains,
 ) -> Int[Array, "parts lanes"]:
     """G_1 .. G_parts at the last edge, by pushing every edge s forward to all later edges t.
 
@@ -78,64 +104,66 @@ def _more_parts(
     kept for a loop of their own. Places that an edge does not lead to get nonsense that is never
     read.
     """
-    turns = -(-((len(edges) + 1) // 2) // TOGETHER)
-    half = turns * TOGETHER  # edges pushed by the first loop
+    # Edges pushed by the first loop.
+    half = -(-((len(edges) + 1) // 2) // TOGETHER) * TOGETHER
     # A last edge that is repeated adds only parts that are empty.
     edges = jnp.concatenate([edges, *[edges[-1:]] * (half + 1 - len(edges))])
     last, lanes = len(edges) - 1, edges.shape[2]
-    best = jnp.full((parts, last + 1, lanes), IMPOSSIBLE)  # G_1 .. G_parts at t
-    gain = jnp.zeros((TOGETHER, last + 1, lanes), jnp.int32)
-    kept = jnp.zeros((half, last - half + 1, lanes), jnp.int32)
-    place = lax.broadcasted_iota(jnp.int32, (last + 1, 1, 1), 0)
+    best = jnp.broadcast_to(zero + IMPOSSIBLE, (parts, last + 1, lanes))  # G_1 .. G_parts at t
+    gain = jnp.broadcast_to(zero, (TOGETHER, last + 1, lanes))
+    kept = jnp.broadcast_to(zero, (half, last - half + 1, lanes))
+    place = np.arange(last + 1, dtype=np.int32)[:, None, None]
 
-    def evaluate(j, carry):
-        gain, goals, low, high, before, start = carry
-        s = start + j
+    def evaluate(s, carry):
+        gain, goals, ends = carry
         # Before it is read, so that it is written in place.
-        goals = lax.dynamic_update_slice_in_dim(goals, before, s, 0)
-        new = _gain((goals, low, high), partial(_phi_from_either, place <= s), gains)
-        gain = lax.dynamic_update_slice_in_dim(gain, new[None], j, 0)
-        # Carried, not sliced where they are used: on CPU that would turn the arithmetic scalar.
-        lower, higher = (lax.dynamic_slice_in_dim(edges, at, 1) for at in (s + 1, last - s - 1))
-        return gain, goals, lower, higher, high, start
+        mirrored = lax.dynamic_slice_in_dim(edges, last + 1 - s, 1)
+        goals = lax.dynamic_update_slice_in_dim(goals, mirrored, s, 0)
+        new = _gain((goals, ends[:1], ends[1:]), partial(_phi_from_either, place <= s), gains)
+        gain = lax.dynamic_update_slice_in_dim(gain, new[None], s % TOGETHER, 0)
+        return gain, goals, _ends(edges, s + 1)
 
-    def turn(i, carry):
-        best, gain, kept, goals, low, high, before = carry
-        start = i * np.int32(TOGETHER)
-        gain, goals, low, high, before, _ = lax.fori_loop(
-            0, TOGETHER, evaluate, (gain, goals, low, high, before, start)
-        )
-        kept = lax.dynamic_update_slice_in_dim(kept, gain[:, : last - half + 1], start, 0)
-        here = _among(best, gain, start)
+    def turn(carry):
+        s, best, gain, kept, goals, ends = carry
+        gain, goals, ends = lax.fori_loop(s, s + TOGETHER, evaluate, (gain, goals, ends))
+        kept = lax.dynamic_update_slice_in_dim(kept, gain[:, : last - half + 1], s, 0)
+        here = _among(best, gain, s)
         for j in range(TOGETHER):
-            best = jnp.maximum(best, here[j][:, None] + gain[j][None])
-        return best, gain, kept, goals, low, high, before
+            best = jnp.maximum(best, here[:, j][:, None] + gain[j][None])
+        return s + TOGETHER, best, gain, kept, goals, ends
 
-    carry = best, gain, kept, edges, edges[:1], edges[-1:], edges[:1]
-    best, _, kept, *_ = lax.fori_loop(0, turns, turn, carry)
+    carry = np.int32(0), best, gain, kept, edges, _ends(edges, np.int32(0))
+    _, best, _, kept, *_ = lax.while_loop(lambda carry: carry[0] < half, turn, carry)
     if last == half:
         return best[:, -1]
     return _second_half(best[:, ::-1][:, : last - half + 1], kept)
+
+
+def _ends(
+    edges: Num[Array, "edges rows_and_sum lanes"], s: Int[Array, ""] | np.int32
+) -> Num[Array, "2 rows_and_sum lanes"]:
+    """Edges s and K - s. Carried, not sliced where they are used: on CPU that would turn the
+    arithmetic scalar."""
+    return jnp.concatenate(
+        [lax.dynamic_slice_in_dim(edges, at, 1) for at in (s, len(edges) - 1 - s)]
+    )
 
 
 def _among(
     best: Int[Array, "parts edges lanes"],
     gain: Int[Array, "together edges lanes"],
     start: Int[Array, ""],
-) -> Int[Array, "together parts lanes"]:
+) -> Int[Array, "parts together lanes"]:
     """G_0 .. G_{parts-1} at the edges that are pushed together, each pushed to the others first."""
-    near = lax.dynamic_slice_in_dim(best, start, TOGETHER, axis=1)
-    steps = lax.dynamic_slice_in_dim(gain, start, TOGETHER, axis=1)
+    place = lax.broadcasted_iota(jnp.int32, (1, TOGETHER, 1), 1)
 
-    def push(j, carry):
-        near, here = carry
+    def push(j, near):
         found = _shifted(lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False), start + j == 0)
-        step = lax.dynamic_index_in_dim(steps, j, keepdims=False)
-        near = jnp.maximum(near, found[:, None] + step[None])
-        return near, lax.dynamic_update_slice_in_dim(here, found[None], j, 0)
+        step = lax.dynamic_slice(gain, (j, start, jnp.int32(0)), (1, TOGETHER, near.shape[2]))
+        pushed = jnp.maximum(near, found[:, None] + step)
+        return jnp.where(place < j, near, jnp.where(place == j, found[:, None], pushed))
 
-    here = jnp.zeros((TOGETHER, len(best), best.shape[2]), jnp.int32)
-    return lax.fori_loop(0, TOGETHER, push, (near, here))[1]
+    return lax.fori_loop(0, TOGETHER, push, lax.dynamic_slice_in_dim(best, start, TOGETHER, axis=1))
 
 
 def _second_half(
@@ -145,19 +173,19 @@ def _second_half(
 
     A step applies the gains that the step before has fetched.
     """
-    parts, places, lanes = best.shape
+    places = best.shape[1]
+
+    def fetch(best, s):  # K - s is pushed, which is at place s + 1
+        here = _shifted(lax.dynamic_index_in_dim(best, s, axis=1, keepdims=False), False)
+        return here, jnp.roll(lax.dynamic_index_in_dim(kept, s, keepdims=False), -1, axis=0)
 
     def step(i, carry):
         best, here, gain = carry
-        s = places - 1 - i  # K - s is pushed, which is at place s + 1
         best = jnp.maximum(best, here[:, None] + gain[None])
-        here = _shifted(lax.dynamic_index_in_dim(best, s, axis=1, keepdims=False), False)
-        gain = jnp.roll(lax.dynamic_index_in_dim(kept, s, keepdims=False), -1, axis=0)
-        return best, here, gain
+        return best, *fetch(best, places - 1 - i)
 
-    here = jnp.full((parts, lanes), IMPOSSIBLE)
-    carry = best, here, jnp.zeros((places, lanes), jnp.int32)
-    best, here, gain = lax.fori_loop(0, places - 1, step, carry)
+    carry = best, *fetch(best, np.int32(places - 1))
+    best, here, gain = lax.fori_loop(1, places - 1, step, carry)
     return jnp.maximum(best[:, 0], here + gain[:1])
 
 

@@ -28,7 +28,7 @@ LANES = {"cpu": 64}
 MORE_LANES = 8192
 # What the counts of a tile should take at least, so that calling programs costs little beside
 # running them, and at most.
-TILE_BYTES = 2**22, 2**30
+TILE_BYTES = 2**23, 2**30
 _COMPILE_COUNTING = 0.4  # seconds
 
 
@@ -41,7 +41,7 @@ def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
     room = lanes // 2 if platform == "cpu" else min(lanes // 2, 1 << (pairs - 1).bit_length())
     layout = Layout(buckets(grids, pairs), room, lanes, platform == "cpu")
     least, most = (size // 4 for size in TILE_BYTES)
-    while platform == "cpu" and layout.pairs < 2 * lanes and 2 * layout.cells <= least:
+    while platform == "cpu" and layout.pairs < 4 * lanes and 2 * layout.cells <= least:
         layout = layout._replace(pairs=2 * layout.pairs)
     while layout.pairs > 1 and layout.cells > most:
         layout = layout._replace(pairs=layout.pairs // 2)
@@ -95,7 +95,8 @@ class Optimiser:
 
         def call(bucket: Bucket) -> Call:
             counts = _shaped(layout.room(bucket) * mesh.size, bucket.master, bucket.rows)
-            return tiles.optimising_program(bucket, layout.lanes), (counts, number, gains)
+            program = tiles.optimising_program(bucket, layout.lanes_of(bucket))
+            return program, (counts, number, gains)
 
         # Compiled before the threads start, which would each trace the programs for themselves.
         found = compiled_together(mesh, [*others, *map(call, layout.buckets)])

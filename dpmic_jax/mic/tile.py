@@ -21,7 +21,7 @@ from dpmic_jax.mic import counting
 from dpmic_jax.mic.binning import Partitions, codes
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Bucket, Grid
-from dpmic_jax.mic.optimise import best_of_edges
+from dpmic_jax.mic.optimise import best_of_edges, lanes_in_one_thread
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.shapes import decade, decade_if_small, rung
 
@@ -31,7 +31,7 @@ class Layout(NamedTuple):
 
     buckets: tuple[Bucket, ...]
     pairs: int  # room in a tile
-    lanes: int  # that are optimised side by side
+    lanes: int  # that are optimised side by side, at most
     lane_by_lane: bool  # counted so: a CPU is three times faster that way, a GPU starves
 
     @property
@@ -42,10 +42,16 @@ class Layout(NamedTuple):
     def masters(self) -> tuple[int, ...]:
         return tuple(sorted({grid.master for grid in self.grids}))
 
+    def lanes_of(self, bucket: Bucket) -> int:
+        """Lanes that are optimised side by side."""
+        if not self.lane_by_lane:
+            return self.lanes
+        return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
+
     def room(self, bucket: Bucket) -> int:
-        """Lanes that a bucket has room for: times a power of two, to share programs."""
-        turns = -(-2 * self.pairs * len(bucket.grids) // self.lanes)
-        return self.lanes << (turns - 1).bit_length()
+        """Lanes that a bucket has room for, on a rung to share programs."""
+        lanes = self.lanes_of(bucket)
+        return lanes * rung(-(-2 * self.pairs * len(bucket.grids) // lanes), 3)
 
     @property
     def cells(self) -> int:
@@ -215,46 +221,59 @@ def _count_directly(
     n: Integer[Array, ""],
     layout: Layout,
 ) -> BucketCounts:
-    merged, fixed = jnp.stack([first, second], axis=1), jnp.stack([second, first], axis=1)
+    both = jnp.stack([first, second], axis=1)
     record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
     found = []
     for bucket, masters, rows in _spots(layout):
-        cells, room, grids = bucket.master * bucket.rows, layout.room(bucket), len(bucket.grids)
+        shape = layout.pairs, len(bucket.grids), 2
+        # What each lane counts: size and column that is merged, size and column that is fixed.
+        picks = [
+            jnp.broadcast_to(jnp.expand_dims(some, axes), shape)
+            for some, axes in ((masters, (0, 2)), (both, 1), (rows, (0, 2)), (both[:, ::-1], 1))
+        ]
 
-        def add(at, total, bucket=bucket, masters=masters, rows=rows, cells=cells, grids=grids):
-            pair, grid, side = at
-            return counting.direct(
-                total,
-                _pick(columns.masters, masters[grid], merged[pair, side]),
-                _pick(columns.rows, rows[grid], fixed[pair, side]),
-                record,
-                ((pair * grids + grid) * 2 + side) * cells,
-                bucket.rows,
-            )
+        def add(total, picks, begin, height=bucket.rows):
+            codes = _pick(columns.masters, *picks[:2]), _pick(columns.rows, *picks[2:])
+            return counting.direct(total, *codes, record, begin, height)
 
-        def lane(i, total, add=add, grids=grids):
-            two = np.int32(2)
-            return add((i // (two * grids), i // two % grids, i % two), total)
-
-        def grid(i, total, add=add):
-            pair, side = np.indices((layout.pairs, 2), np.int32).reshape(2, -1)
-            return add((jnp.asarray(pair), i, jnp.asarray(side)), total)
-
-        total = jnp.zeros(room * cells, jnp.int32)
+        cells = bucket.master * bucket.rows
+        total = jnp.zeros(layout.room(bucket) * cells, jnp.int32)
         if layout.lane_by_lane:
-            total = lax.fori_loop(0, number[0] * (2 * grids), lane, total)
+            total = _add_lane_by_lane(add, total, picks, cells, 2 * shape[1] * number[0])
         else:
-            total = lax.fori_loop(0, grids, grid, total)
-        found.append(total.reshape(room, bucket.master, bucket.rows))
+            total = _add_grid_by_grid(add, total, picks, cells)
+        found.append(total.reshape(-1, bucket.master, bucket.rows))
     return tuple(found)
+
+
+def _add_lane_by_lane(add, total, picks, cells, number):
+    picks = [some.reshape(-1) for some in picks]
+
+    def lane(i, total):
+        # In counts of its own: XLA would split a scatter to a large array over threads.
+        counts = add(jnp.zeros(cells, jnp.int32), [some[i] for some in picks], jnp.int32(0))
+        return lax.dynamic_update_slice_in_dim(total, counts, i * cells, 0)
+
+    return lax.fori_loop(0, number, lane, total)
+
+
+def _add_grid_by_grid(add, total, picks, cells):
+    pairs, grids, sides = picks[0].shape
+    first = np.arange(pairs * grids * sides, dtype=np.int32).reshape(pairs, grids, sides) * cells
+
+    def grid(i, total):
+        of_grid = [lax.dynamic_index_in_dim(some, i, 1, keepdims=False) for some in (*picks, first)]
+        return add(total, of_grid[:4], of_grid[4])
+
+    return lax.fori_loop(0, grids, grid, total)
 
 
 def _pick(
     table: Integer[Array, "sizes columns n"],
-    size: Integer[Array, ""],
+    size: Integer[Array, "*lanes"],
     column: Integer[Array, "*lanes"],
 ) -> Integer[Array, "*lanes n"]:
-    """Codes of one size, a column a lane."""
+    """Codes of a column in a size, for every lane."""
     if column.ndim:
         return table.at[size, column].get(mode="promise_in_bounds")
     return lax.dynamic_slice(table, (size, column, jnp.int32(0)), (1, 1, table.shape[2]))[0, 0]
@@ -379,10 +398,7 @@ def optimise(
     """
 
     def turn(i, found):
-        some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes, 0)
-        # Lanes come last, so that neighbouring lanes fill the vector units of a CPU and the
-        # threads of a GPU.
-        best = best_of_edges(_edges(jnp.moveaxis(some, 0, 2)), parts, gains)
+        best = best_of_edges(_edges(counts, i * lanes, lanes), parts, gains)
         return lax.dynamic_update_slice_in_dim(found, best[None], i, 0)
 
     found = jnp.zeros((len(counts) // lanes, parts - 1, lanes), jnp.int32)
@@ -390,17 +406,25 @@ def optimise(
 
 
 def _edges(
-    counts: Integer[Array, "master rows lanes"],
-) -> Integer[Array, "edges rows_and_sum lanes"]:
-    """Records of each row, and of all, before each edge."""
+    counts: Counts, begin: Integer[Array, ""], lanes: int
+) -> Integer[Array, "edges rows_and_sum some"]:
+    """Records of each row, and of all, before each edge, for some lanes.
 
-    def add(total, column):
-        column = jnp.concatenate([column, column.sum(axis=0, keepdims=True, dtype=jnp.int32)])
-        return total + column, total
+    Lanes come last, so that neighbouring lanes fill the vector units of a CPU and the threads of
+    a GPU. A master column at a time: XLA splits what reads and writes half a megabyte over
+    threads, which other tiles are using.
+    """
+    _, master, rows = counts.shape
 
-    _, rows, lanes = counts.shape
-    last, before = lax.scan(add, jnp.zeros((rows + 1, lanes), jnp.int32), counts)
-    return jnp.concatenate([before, last[None]])
+    def add(column, carry):
+        before, total = carry
+        some = lax.dynamic_slice(counts, (begin, column, jnp.int32(0)), (lanes, 1, rows))
+        some = jnp.moveaxis(some[:, 0], 0, 1)
+        total = total + jnp.concatenate([some, some.sum(axis=0, keepdims=True, dtype=jnp.int32)])
+        return lax.dynamic_update_slice_in_dim(before, total[None], column + 1, 0), total
+
+    empty = jnp.zeros((master + 1, rows + 1, lanes), jnp.int32)
+    return lax.fori_loop(0, master, add, (empty, empty[0]))[0]
 
 
 def entries(

@@ -22,7 +22,7 @@ from dpmic_jax.mic.gains import UNIT, FastGains
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.mic.shapes import rung
 
-LANES = sweep.LANES["cpu"]  # (data set, grid, orientation) scored side by side
+LANES = sweep.LANES["cpu"]  # (data set, grid, orientation) scored side by side, at most
 WIDTH = 8 * LANES  # in one call
 BLOCK = 32_768  # the most records counted in one call
 
