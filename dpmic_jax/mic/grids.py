@@ -148,9 +148,9 @@ def run_seconds(bucket: Bucket, pairs: int) -> float:
 def _seconds(bucket: Bucket, pairs: int) -> float:
     """A price of a bucket, which only steers how grids are grouped: results do not depend on it.
 
-    Compiling counts for half, as compiled programs are kept and used again.
+    Compiling counts for less, as compiled programs are kept and used again.
     """
-    return compile_seconds(bucket) / 2 + run_seconds(bucket, pairs)
+    return 0.6 * compile_seconds(bucket) + run_seconds(bucket, pairs)
 
 
 def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:

@@ -21,14 +21,14 @@ SPLIT_BYTES = 2**19
 
 
 def lanes_in_one_thread(rows: int, master: int, parts: int, most: int) -> int:
-    """How many lanes, of `most`, a CPU should optimise side by side, and at least 16."""
+    """How many lanes, of `most`, a CPU should optimise side by side, and at least 32."""
     half = (master + TOGETHER + 1) // 2
     largest = max(
         2 * (master + 1) * (rows + 1),  # edges, before and after they are prepared
         (2 * parts + TOGETHER) * (master + 1),  # what has been found, and gains
         half * (master - half + 1),  # gains that are kept
     )
-    while most > 16 and 4 * most * largest > SPLIT_BYTES:
+    while most > 32 and 4 * most * largest > SPLIT_BYTES:
         most //= 2
     return most
 
@@ -101,17 +101,17 @@ def _more_parts(
     from both are computed as one vector, with those from K - s at the places up to s, in reverse:
     place q has edge K + 1 - q. That is half of the square of all edges by all edges, as one loop.
     The gains from the first half of the edges are pushed at once, those from the second half are
-    kept for a loop of their own. Places that an edge does not lead to get nonsense that is never
-    read.
+    turned round and kept for a loop of their own. Places that an edge does not lead to get
+    nonsense that is never read.
     """
-    # Edges pushed by the first loop.
-    half = -(-((len(edges) + 1) // 2) // TOGETHER) * TOGETHER
+    half = -(-((len(edges) + 1) // 2) // TOGETHER) * TOGETHER  # edges pushed by the first loop
     # A last edge that is repeated adds only parts that are empty.
     edges = jnp.concatenate([edges, *[edges[-1:]] * (half + 1 - len(edges))])
     last, lanes = len(edges) - 1, edges.shape[2]
+    rest = -(-(len(edges) - half) // TOGETHER) * TOGETHER  # and by the second, some once more
     best = jnp.broadcast_to(zero + IMPOSSIBLE, (parts, last + 1, lanes))  # G_1 .. G_parts at t
     gain = jnp.broadcast_to(zero, (TOGETHER, last + 1, lanes))
-    kept = jnp.broadcast_to(zero, (half, last - half + 1, lanes))
+    kept = jnp.broadcast_to(zero, (half, rest, lanes))
     place = np.arange(last + 1, dtype=np.int32)[:, None, None]
 
     def evaluate(s, carry):
@@ -123,20 +123,39 @@ def _more_parts(
         gain = lax.dynamic_update_slice_in_dim(gain, new[None], s % TOGETHER, 0)
         return gain, goals, _ends(edges, s + 1)
 
-    def turn(carry):
+    def first_half(carry):
         s, best, gain, kept, goals, ends = carry
         gain, goals, ends = lax.fori_loop(s, s + TOGETHER, evaluate, (gain, goals, ends))
-        kept = lax.dynamic_update_slice_in_dim(kept, gain[:, : last - half + 1], s, 0)
-        here = _among(best, gain, s)
-        for j in range(TOGETHER):
-            best = jnp.maximum(best, here[:, j][:, None] + gain[j][None])
-        return s + TOGETHER, best, gain, kept, goals, ends
+        turned = gain[::-1, 1 : rest + 1][:, ::-1]
+        kept = lax.dynamic_update_slice_in_dim(kept, turned, half - TOGETHER - s, 0)
+        return s + TOGETHER, _push(best, gain, s, s == 0), gain, kept, goals, ends
 
     carry = np.int32(0), best, gain, kept, edges, _ends(edges, np.int32(0))
-    _, best, _, kept, *_ = lax.while_loop(lambda carry: carry[0] < half, turn, carry)
+    _, best, _, kept, *_ = lax.while_loop(lambda carry: carry[0] < half, first_half, carry)
     if last == half:
         return best[:, -1]
-    return _second_half(best[:, ::-1][:, : last - half + 1], kept)
+
+    def second_half(i, best):
+        s = i * np.int32(TOGETHER)
+        return _push(best, lax.dynamic_slice_in_dim(kept, half - rest + s, TOGETHER), s, False)
+
+    # What the first loop has pushed already is not pushed again.
+    again = np.arange(rest, dtype=np.int32)[:, None] < rest - (last + 1 - half)
+    best = jnp.where(again, IMPOSSIBLE, best[:, last + 1 - rest :])
+    return lax.fori_loop(0, rest // TOGETHER, second_half, best)[:, -1]
+
+
+def _push(
+    best: Int[Array, "parts edges lanes"],
+    gain: Int[Array, "together edges lanes"],
+    start: Int[Array, ""],
+    first: Bool[Array, ""] | bool,
+) -> Int[Array, "parts edges lanes"]:
+    """Push a few edges, of which `start` is the first, to each other and then to all."""
+    here = _among(best, gain, start, first)
+    for j in range(TOGETHER):
+        best = jnp.maximum(best, here[:, j][:, None] + gain[j][None])
+    return best
 
 
 def _ends(
@@ -153,40 +172,24 @@ def _among(
     best: Int[Array, "parts edges lanes"],
     gain: Int[Array, "together edges lanes"],
     start: Int[Array, ""],
+    first: Bool[Array, ""] | bool,
 ) -> Int[Array, "parts together lanes"]:
-    """G_0 .. G_{parts-1} at the edges that are pushed together, each pushed to the others first."""
-    place = lax.broadcasted_iota(jnp.int32, (1, TOGETHER, 1), 1)
+    """G_0 .. G_{parts-1} at the edges that are pushed together, each pushed to the others first.
+
+    The last edge of all has nowhere to be pushed to.
+    """
+    place, last = np.arange(TOGETHER, dtype=np.int32)[None, :, None], best.shape[1] - 1
 
     def push(j, near):
-        found = _shifted(lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False), start + j == 0)
+        found = _shifted(
+            lax.dynamic_index_in_dim(near, j, axis=1, keepdims=False), first & (j == 0)
+        )
+        found = jnp.where(start + j == last, IMPOSSIBLE, found)
         step = lax.dynamic_slice(gain, (j, start, jnp.int32(0)), (1, TOGETHER, near.shape[2]))
         pushed = jnp.maximum(near, found[:, None] + step)
         return jnp.where(place < j, near, jnp.where(place == j, found[:, None], pushed))
 
     return lax.fori_loop(0, TOGETHER, push, lax.dynamic_slice_in_dim(best, start, TOGETHER, axis=1))
-
-
-def _second_half(
-    best: Int[Array, "parts places lanes"], kept: Int[Array, "half places lanes"]
-) -> Int[Array, "parts lanes"]:
-    """Push the edges of the second half, of which place q has edge K + 1 - q, and q = 1 the last.
-
-    A step applies the gains that the step before has fetched.
-    """
-    places = best.shape[1]
-
-    def fetch(best, s):  # K - s is pushed, which is at place s + 1
-        here = _shifted(lax.dynamic_index_in_dim(best, s, axis=1, keepdims=False), False)
-        return here, jnp.roll(lax.dynamic_index_in_dim(kept, s, keepdims=False), -1, axis=0)
-
-    def step(i, carry):
-        best, here, gain = carry
-        best = jnp.maximum(best, here[:, None] + gain[None])
-        return best, *fetch(best, places - 1 - i)
-
-    carry = best, *fetch(best, np.int32(places - 1))
-    best, here, gain = lax.fori_loop(1, places - 1, step, carry)
-    return jnp.maximum(best[:, 0], here + gain[:1])
 
 
 def _shifted(
