@@ -112,12 +112,12 @@ class Run(NamedTuple):
 
 
 def make_run(X: np.ndarray, statistic: Any, bounds: Any = None) -> Run:
-    from dpmic_jax.mic import tile
+    from dpmic_jax.mic import coding
 
     began = time.perf_counter()
     columns = [np.ascontiguousarray(column) for column in X.T]
     cut = statistic.cut(columns, bounds) if bounds else statistic.cut(columns)
-    codes = tile.cheaper_codes(cut.masters, cut.rows)
+    codes = coding.cheaper_codes(cut.masters, cut.rows)
     return Run(cut, codes, time.perf_counter() - began)
 
 
@@ -284,13 +284,13 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
     import jax.numpy as jnp
 
     import dpmic_jax
-    from dpmic_jax.mic import tile
+    from dpmic_jax.mic import coding
 
     X = np.random.default_rng(0).random((n, 20), np.float32)
     run = make_run(X, dpmic_jax.MICr(B=150, c=5), [(0.0, 1.0)] * 20)
     pairs, gains = all_pairs(20, 190 if n <= 10**5 else 64), dpmic_jax.fast_gains(n)
     cold = run.seconds(pairs, gains)
-    refined = tile.refined_codes(run.cut.masters, run.cut.rows)
+    refined = coding.refined_codes(run.cut.masters, run.cut.rows)
 
     @jax.jit
     def scatter_pass(columns, rows):

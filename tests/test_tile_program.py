@@ -1,17 +1,20 @@
 """The tile program as a whole: same bits however it is run, and it lowers for every device."""
 
+import os
+
 import jax
 import numpy as np
 import pytest
+from jax.sharding import Mesh
 
 from dpmic_jax import MICe, MICr, exact_gains, fast_gains, ladder, pairwise
-from dpmic_jax.mic import sweep, tile
+from dpmic_jax.mic import coding, optimise, programs, sweep, tile
 from dpmic_jax.mic.gains import UNIT
-from dpmic_jax.mic.grids import Bucket
+from dpmic_jax.mic.grids import Bucket, Grid
 
 GAINS = {"fast": fast_gains, "exact": exact_gains}
 SLOW = pytest.mark.slow
-PREPARE = {"direct": tile.direct_codes, "refined": tile.refined_codes}
+PREPARE = {"direct": coding.direct_codes, "refined": coding.refined_codes}
 
 
 @pytest.fixture(scope="module")
@@ -139,3 +142,21 @@ def test_many_records_are_counted_exactly(n):
         entropy = -(half * np.log2(half) + (1 - half) * np.log2(1 - half))
         assert found[0, 1] == pytest.approx(entropy, abs=3e-6)
         assert found[0, 2] < 1e-4
+
+
+@pytest.mark.parametrize("gains", GAINS)
+@pytest.mark.parametrize("grid", [Grid(12, 105, 7), Grid(32, 30, 2)])
+def test_no_kernel_of_the_recursion_is_split_over_threads(gains, grid):
+    """A tile has a thread, and other tiles the others: to change threads would take longer."""
+    fewer = optimise.lanes_in_one_thread(*grid, 64)
+    assert not split_kernels(grid, GAINS[gains](1000), fewer)
+    if (os.cpu_count() or 1) > 1:
+        assert split_kernels(grid, GAINS[gains](1000), 4 * fewer)
+
+
+def split_kernels(grid, gains, lanes):
+    counts = jax.ShapeDtypeStruct((lanes, grid.master, grid.rows), np.int32)
+    program = tile.optimising_program(Bucket((grid,)), lanes)
+    mesh = Mesh(np.array(jax.devices("cpu")[:1]), ("pairs",))
+    compiled = programs.compiled(program, mesh, counts, np.zeros(1, np.int32), gains)
+    return compiled.as_text().count("outer_dimension_partitions")

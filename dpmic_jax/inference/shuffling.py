@@ -23,21 +23,19 @@ from dpmic_jax.dp.keys import AnyKey, noise_key, wrap
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic import sweep
 from dpmic_jax.mic.characteristic import Measure
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
-from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.sweep import Device
-from dpmic_jax.mic.tile import (
-    BucketCounts,
+from dpmic_jax.mic.coding import (
     Codes,
     DirectCodes,
     FineCodes,
     FineEdges,
-    Layout,
     RefinedCodes,
     cheaper_codes,
-    count,
 )
+from dpmic_jax.mic.gains import exact_gains
+from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
+from dpmic_jax.mic.settings import Cut
+from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.tile import BucketCounts, Layout, count
 
 # The draw in which nothing is shuffled.
 OBSERVED = 0

@@ -14,12 +14,13 @@ from jaxtyping import Int
 
 from dpmic_jax.mic import few
 from dpmic_jax.mic import tile as tiles
+from dpmic_jax.mic.coding import Codes, cheaper_codes
 from dpmic_jax.mic.few import FewScorer
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
 from dpmic_jax.mic.programs import Call, compiled_together, on_devices
 from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.tile import Codes, Layout, cheaper_codes
+from dpmic_jax.mic.tile import Layout
 
 Device = Any  # jax.Device, which static checkers do not take for a type
 

@@ -10,7 +10,7 @@ with the first column merged and the second fixed, then the other way round.
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,12 +18,12 @@ from jax import lax
 from jaxtyping import Array, Integer
 
 from dpmic_jax.mic import counting
-from dpmic_jax.mic.binning import Partitions, codes
+from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.mic.optimise import best_of_edges, lanes_in_one_thread
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
-from dpmic_jax.mic.shapes import decade, decade_if_small, rung
+from dpmic_jax.mic.shapes import rung
 
 
 class Layout(NamedTuple):
@@ -59,107 +59,11 @@ class Layout(NamedTuple):
         return sum(self.room(one) * one.master * one.rows for one in self.buckets)
 
 
-# What follows is Any, as it may be in numpy, on a device, or only a shape.
-class DirectCodes(NamedTuple):
-    """Every column's part in every size, for counting grid by grid."""
-
-    masters: Any  # Integer[Array, "sizes columns n"]
-    rows: Any  # Integer[Array, "grids columns n"]
-
-
-class FineCodes(NamedTuple):
-    """Every column's bin in the two finest partitions, for counting once."""
-
-    masters: Any  # Integer[Array, "columns n"]
-    rows: Any  # Integer[Array, "columns n"]
-
-
-class FineEdges(NamedTuple):
-    """The fine bin at which each part of each size begins."""
-
-    masters: Any  # Integer[Array, "sizes columns edges"]
-    rows: Any  # Integer[Array, "grids columns row_edges"]
-
-
-class RefinedCodes(NamedTuple):
-    """What counting on the common refinement takes."""
-
-    codes: FineCodes
-    edges: FineEdges
-    empty: Any  # Integer[Array, "columns 2 rows"]: counts of one pair in both orientations
-
-
-# Codes of every size are kept up to here; beyond it only the finest ones are.
-DIRECT_BYTES = 2**29
-# Records that are counted on the refinement at a time.
-BLOCK = 4096
-
-Codes = DirectCodes | RefinedCodes
 # Of every lane's grid.
 Counts = Integer[Array, "lanes master rows"]
 BucketCounts = tuple[Integer[Array, "_ _ _"], ...]
 # In units of 2^-26 bits, for at most 2, 3, ... parts.
 Information = Integer[Array, "turns sizes side_by_side"]
-
-
-def direct_codes(masters: Partitions, rows: Partitions) -> DirectCodes:
-    """Make ready for counting grid by grid."""
-    shape = decade(rows.fine.shape[0]), rung(rows.fine.shape[1], 4)
-    return DirectCodes(filled(codes(masters), *shape), filled(codes(rows), *shape))
-
-
-def refined_codes(masters: Partitions, rows: Partitions) -> RefinedCodes:
-    """Make ready for counting on the common refinement."""
-    columns, n = rows.fine.shape
-    each = masters.fine.itemsize + rows.fine.itemsize
-    n_up = -(-decade_if_small(n, columns * each) // BLOCK) * BLOCK
-    shape = decade_if_small(columns, n_up * each), n_up
-    return RefinedCodes(
-        FineCodes(filled(masters.fine, *shape), filled(rows.fine, *shape)),
-        fine_edges(masters, rows, shape[0]),
-        np.zeros(refined_shape(masters, rows), np.int32),
-    )
-
-
-def fine_edges(masters: Partitions, rows: Partitions, columns: int) -> FineEdges:
-    """The edges of all columns, and room for so many columns and for rows on a rung."""
-    height = rows.edges.shape[2]
-    more = rung(height - 1, 4) + 1 - height  # edges past every record
-    padded = np.pad(rows.edges, ((0, 0), (0, 0), (0, more)), mode="edge")
-    return FineEdges(
-        *(
-            filled(np.moveaxis(edges, 1, 0), columns, edges.shape[2])
-            for edges in (masters.edges, padded)
-        )
-    )
-
-
-def refined_shape(masters: Partitions, rows: Partitions) -> tuple[int, int, int]:
-    """Of one pair's counts on the common refinement."""
-    columns, height = (rung(1 + max(map(len, one.cuts)), 5) for one in (masters, rows))
-    return columns, 2, height
-
-
-def filled(
-    codes: Integer[np.ndarray, "*sizes columns n"], columns: int, n: int
-) -> Integer[np.ndarray, "*sizes columns_up n_up"]:
-    """Filled up with zeros to so many columns and records."""
-    room = np.zeros((*codes.shape[:-2], columns, n), codes.dtype)
-    room[..., : codes.shape[-2], : codes.shape[-1]] = codes
-    return room
-
-
-def cheaper_codes(masters: Partitions, rows: Partitions) -> Codes:
-    """Whichever way counts faster, by nanoseconds a record and a cell measured on one core.
-
-    The same way for all n of a rung, so that they share a program.
-    """
-    (columns, grids, _), n = rows.edges.shape, decade(rows.fine.shape[1])
-    cells = (1 + max(map(len, masters.cuts))) * (1 + max(map(len, rows.cuts)))
-    codes_fit = n * columns * (grids + masters.edges.shape[1]) <= DIRECT_BYTES
-    if codes_fit and n * grids < n + 5 * cells:
-        return direct_codes(masters, rows)
-    return refined_codes(masters, rows)
 
 
 def counting_program(layout: Layout) -> Program:

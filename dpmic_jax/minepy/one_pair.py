@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
+from dpmic_jax.mic import few
 from dpmic_jax.mic.characteristic import Characteristic
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.minepy.partitions import Columns, Runs, clumps, parts_of, superclumps
@@ -45,41 +46,14 @@ def _edge_counts(
 
 
 def merge(edge_counts: Int[np.ndarray, "edges rows"], parts: int) -> Float[np.ndarray, " sizes"]:
-    """Most information that 2, 3, ..., `parts` merged parts can keep, in bits: OptimizeXAxis.
-
-    `dpmic_jax.mic.optimise` has the recursion; here it is one max-plus product a part.
-    """
-    counts = np.column_stack([edge_counts, edge_counts.sum(axis=1)])
-    n = int(counts[-1, -1])
-    entropy = -_gain(counts[:1], counts[-1:], n)[0, 0]
-    from_start, to_end = _gain(counts[:1], counts, n)[0], _gain(counts, counts[-1:], n)[:, 0]
-    found = [(from_start + to_end).max()]
-    if parts > 2:
-        between = _gain(counts, counts, n)
-        between[np.tri(len(counts), k=-1, dtype=bool)] = -np.inf
-        best = from_start
-        for _ in range(parts - 2):
-            best = (best[:, None] + between).max(axis=0)
-            found.append((best + to_end).max())
-    bits = (np.array(found) + entropy) / n
+    """Most information that 2, 3, ..., `parts` merged parts can keep, in bits: OptimizeXAxis."""
+    bits = few.merge(edge_counts, parts, _phi(int(edge_counts[-1].sum())))
     # What is left where nothing is told is rounding, which a geometric mean would show.
     return np.where(bits < ROUNDING, 0, bits)
 
 
-def _gain(
-    begin: Int[np.ndarray, "begins rows"], end: Int[np.ndarray, "ends rows"], n: int
-) -> Float[np.ndarray, "begins ends"]:
-    """g of a part from each edge to each other one: phi of its rows, less phi of its sum."""
-    phi = _phi(n)
-    gain = np.zeros((len(begin), len(end)))
-    for row in range(begin.shape[1]):
-        inside = np.abs(end[None, :, row] - begin[:, None, row])
-        gain += phi[inside] if row < begin.shape[1] - 1 else -phi[inside]
-    return gain
-
-
 @lru_cache(maxsize=8)
 def _phi(n: int) -> Float[np.ndarray, " n_plus_1"]:
-    """a log2 a for a = 0 .. n."""
+    """a log2(a) / n for a = 0 .. n."""
     count = np.arange(n + 1, dtype=np.float64)
-    return count * np.log2(np.maximum(count, 1))
+    return count * np.log2(np.maximum(count, 1)) / n

@@ -10,7 +10,7 @@ from scipy import stats
 from dpmic_jax import MICe, MICr, random
 from dpmic_jax import tic as read_tic
 from dpmic_jax.inference import shuffling
-from dpmic_jax.mic import tile
+from dpmic_jax.mic import coding
 from dpmic_jax.mic.characteristic import mic as read_mic
 
 SMALL = {"MICe": MICe(B=6, c=2), "MICr": MICr(B=6, c=2)}
@@ -77,9 +77,9 @@ def test_equals_brute_force_on_shuffled_records(columns, key, name):
 def test_both_ways_of_counting_agree(columns, key, name, monkeypatch):
     cut = cut_of(SMALL[name], columns)
     with monkeypatch.context() as patch:
-        patch.setattr(shuffling, "cheaper_codes", tile.direct_codes)
+        patch.setattr(shuffling, "cheaper_codes", coding.direct_codes)
         direct = run(cut, range(0, 9), key)
-        patch.setattr(shuffling, "cheaper_codes", tile.refined_codes)
+        patch.setattr(shuffling, "cheaper_codes", coding.refined_codes)
         np.testing.assert_array_equal(run(cut, range(0, 9), key), direct)
         other = run(cut, range(0, 9), key, tile=3, devices=jax.devices()[:2])
         np.testing.assert_array_equal(other, direct)

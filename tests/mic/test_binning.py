@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpmic_jax import MICr, exact_gains, sensitivity
-from dpmic_jax.mic import characteristic, sweep, tile
+from dpmic_jax.mic import characteristic, coding, sweep
 from dpmic_jax.mic.binning import (
     CategoryLimits,
     WithMissing,
@@ -205,7 +205,7 @@ def scores(x, y, count):
     return scored(cut, np.array([[0, 1]]), count), cut.grids
 
 
-@pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
+@pytest.mark.parametrize("count", [coding.direct_codes, coding.refined_codes])
 def test_both_ways_of_counting_score_missing_values_by_the_definition(rng, count):
     x, y = rng.random(40), rng.random(40)
     x[y > 0.6] = -np.inf
@@ -228,7 +228,7 @@ def test_a_missing_part_moves_micr_by_the_bound_and_no_more(rng):
 
     def moved(x, y, new_x, new_y):
         mics = [
-            characteristic.integer_mic(*reversed(scores(*columns, tile.direct_codes)))[0].item()
+            characteristic.integer_mic(*reversed(scores(*columns, coding.direct_codes)))[0].item()
             for columns in ((x, y), (np.append(x[:-1], new_x), np.append(y[:-1], new_y)))
         ]
         return Fraction(abs(mics[1] - mics[0]), 2**characteristic.VALUE_BITS)
@@ -278,7 +278,7 @@ def integers(columns, limits, statistic, count):
     return characteristic.integer_mic(cut.grids, scored(cut, pairs, count))
 
 
-@pytest.mark.parametrize("count", [tile.direct_codes, tile.refined_codes])
+@pytest.mark.parametrize("count", [coding.direct_codes, coding.refined_codes])
 @pytest.mark.parametrize("statistic", [SMALL, MICr(B=30, c=1.5)])
 def test_categories_without_holes_have_the_integers_of_their_plain_bounds(rng, statistic, count):
     """So that a part for missing values costs nothing where none is missing."""
@@ -300,6 +300,6 @@ def test_that_a_value_is_missing_may_be_what_depends(rng):
     x = np.where(y < 0.5, -1, 0)
     limits = [CategoryLimits(1), (0.0, 1.0)]
     assert (
-        integers([x, y], limits, SMALL, tile.direct_codes).max()
+        integers([x, y], limits, SMALL, coding.direct_codes).max()
         > 0.9 * 2**characteristic.VALUE_BITS
     )

@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from dpmic_jax import MICe, MICr
-from dpmic_jax.mic import counting, tile
+from dpmic_jax.mic import coding, counting, tile
 from dpmic_jax.mic.grids import buckets
 
 # Values, and for MICr their bounds.
@@ -16,7 +16,7 @@ TABLE = {
 }
 BOUNDS = [bounds for _, bounds in TABLE.values()]
 PAIRS = np.array([[0, 1], [2, 1], [0, 2], [1, 1]], np.int32)
-PREPARE = {"direct": tile.direct_codes, "refined": tile.refined_codes}
+PREPARE = {"direct": coding.direct_codes, "refined": coding.refined_codes}
 CUTS = {
     "by rank": lambda columns: MICe(B=30, c=4).cut(columns),
     "by width": lambda columns: MICr(B=30, c=4).cut(columns, BOUNDS),
@@ -134,13 +134,13 @@ def test_one_program_counts_tables_of_many_lengths(prepare, others):
 def test_row_batches_add_up_to_the_same_integers(batch):
     cut = CUTS["by width"](table(203))
     one, other = PAIRS.T
-    edges = tile.fine_edges(cut.masters, cut.rows, 5)
-    total = jnp.zeros((len(PAIRS), *tile.refined_shape(cut.masters, cut.rows)), jnp.int32)
+    edges = coding.fine_edges(cut.masters, cut.rows, 5)
+    total = jnp.zeros((len(PAIRS), *coding.refined_shape(cut.masters, cut.rows)), jnp.int32)
     add = jax.jit(tile.add_records)
     for start in range(0, cut.n, batch):
         some = (part.fine[:, start : start + batch] for part in (cut.masters, cut.rows))
         spare = batch - len(range(cut.n)[start : start + batch])
-        fine = tile.FineCodes(*(tile.filled(codes, 5, batch) for codes in some))
+        fine = coding.FineCodes(*(coding.filled(codes, 5, batch) for codes in some))
         total = add(total, fine, one, other, np.int32(spare))
     number = np.array([len(PAIRS)], np.int32)
     read = jax.jit(tile.count_refined, static_argnames="layout")
@@ -152,7 +152,7 @@ def test_row_batches_add_up_to_the_same_integers(batch):
 def test_the_way_of_counting_follows_the_number_of_records(rng):
     def way(n):
         cut = MICr(B=60, c=5).cut([rng.random(n), rng.random(n)], [(0, 1), (0, 1)])
-        return type(tile.cheaper_codes(cut.masters, cut.rows))
+        return type(coding.cheaper_codes(cut.masters, cut.rows))
 
-    assert way(200) is tile.DirectCodes
-    assert way(50_000) is tile.RefinedCodes
+    assert way(200) is coding.DirectCodes
+    assert way(50_000) is coding.RefinedCodes

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from dpmic_jax.mic import streaming, sweep, tile
+from dpmic_jax.mic import coding, streaming, sweep
 from dpmic_jax.mic.gains import exact_gains
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.mic.settings import MICr
@@ -69,7 +69,7 @@ def test_streaming_gives_the_same_bits_as_the_whole_table(columns, rows, group, 
 def test_memory_is_priced_as_it_is_taken(columns):
     cut = STATISTIC.cut(columns, BOUNDS)
     assert streaming.code_bytes(cut) * N == cut.masters.fine.nbytes + cut.rows.fine.nbytes
-    counts = tile.refined_codes(cut.masters, cut.rows).empty
+    counts = coding.refined_codes(cut.masters, cut.rows).empty
     assert streaming.count_bytes(cut) == counts.nbytes
 
 
