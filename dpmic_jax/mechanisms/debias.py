@@ -96,11 +96,11 @@ def _likelihood(
     middle = (edges[1:] + edges[:-1]) / 2
     # Equal values have equal means, and a lattice has few points where noise is large.
     seen, place = np.unique(np.asarray(release.value), return_inverse=True)
-    out = seen[:, None]
     # Cells of the grid, not points: noise may be narrower than a cell.
-    inside = (below(out - edges[:-1]) - below(out - edges[1:])) * _GRID
-    ends = np.where(out <= 0, below(-middle), below(middle - 1))
-    return place, np.where((out <= 0) | (out >= 1), ends, inside)
+    below_edges = below(seen[:, None] - edges)
+    likelihood = (below_edges[:, :-1] - below_edges[:, 1:]) * _GRID
+    likelihood[seen <= 0], likelihood[seen >= 1] = below(-middle), below(middle - 1)
+    return place, likelihood
 
 
 def chance_below(release: Release) -> Callable[[Values], Values]:
