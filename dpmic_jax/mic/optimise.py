@@ -34,9 +34,9 @@ def lanes_in_one_thread(rows: int, master: int, parts: int, most: int) -> int:
 
 
 def best_information(
-    edge_counts: Int[Array, "edges rows lanes"], parts: int, gains: Gains
+    edge_counts: Int[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
 ) -> Int[Array, "sizes lanes"]:
-    """Most mutual information that at most 2, 3, ..., `parts` merged columns can keep.
+    """Most mutual information that 2, 3, ..., `parts` merged columns can keep.
 
     A part from edge s to edge t gains g(s, t) = sum_r phi(a_r) - phi(a), with a_r its
     records in row r and a all its records. Gains add up, so with G_0(0) = 0
@@ -44,28 +44,30 @@ def best_information(
     phi(n) - sum_r phi(n_r) + G_x(last edge), over n. The first two terms are -G_1(last edge).
 
     Args:
-      edge_counts: records of each row before each edge of the master columns.
+      edge_counts: records of each row, and of all, before each edge of the master columns.
       parts: the most columns to merge into; static, at least 2.
       gains: how phi is evaluated.
 
     Returns:
-      Information in units of 2^-26 bits, entry i for at most i + 2 parts.
+      Information in units of 2^-26 bits, entry i for i + 2 parts: `at_most` ends the work, on the
+      host, where nothing has to be compiled for it.
     """
-    total = edge_counts.sum(axis=1, keepdims=True, dtype=edge_counts.dtype)
-    return best_of_edges(jnp.concatenate([edge_counts, total], axis=1), parts, gains)
-
-
-def best_of_edges(
-    edge_counts: Int[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
-) -> Int[Array, "sizes lanes"]:
-    """`best_information`, given the sum of all rows as one more row."""
     edges, reach = gains.prepare(edge_counts), _more_parts if parts > 2 else _two_parts
     # What lies before the first edge: zeros to begin with, once the edges are known. XLA also
     # spreads over threads what can be computed at a time, if that is more than eight arrays.
     reached = reach(edges, edge_counts[0, 0], parts, gains)
-    # A part may be empty, so more parts never tell less; at worst they tell nothing.
-    found = lax.cummax(jnp.maximum(reached[1:] - reached[:1], 0), axis=0)
-    return jnp.where(found < gains.least, 0, found)
+    return reached[1:] - reached[:1]
+
+
+def at_most(
+    found: Int[np.ndarray, "sizes *lanes"], gains: Gains
+) -> Int[np.ndarray, "sizes *lanes"]:
+    """Information that at most 2, 3, ... parts keep, from what these many keep.
+
+    A part may be empty, so more parts never tell less; at worst they tell nothing.
+    """
+    found = np.maximum.accumulate(np.maximum(found, 0), axis=0)
+    return np.where(found < gains.least, 0, found)
 
 
 def _two_parts(

@@ -114,7 +114,7 @@ class Optimiser:
         ]
         by_device = [np.split(np.asarray(some), self._devices) for some in found]
         parts = [
-            tiles.entries(layout, [some[i] for some in by_device], int(each))
+            tiles.entries(layout, [some[i] for some in by_device], int(each), self._gains)
             for i, each in enumerate(number)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)

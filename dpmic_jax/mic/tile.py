@@ -21,7 +21,7 @@ from dpmic_jax.mic import counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.gains import Gains
 from dpmic_jax.mic.grids import Bucket, Grid
-from dpmic_jax.mic.optimise import best_of_edges, lanes_in_one_thread
+from dpmic_jax.mic.optimise import at_most, best_information, lanes_in_one_thread
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.shapes import rung
 
@@ -62,7 +62,7 @@ class Layout(NamedTuple):
 # Of every lane's grid.
 Counts = Integer[Array, "lanes master rows"]
 BucketCounts = tuple[Integer[Array, "_ _ _"], ...]
-# In units of 2^-26 bits, for at most 2, 3, ... parts.
+# In units of 2^-26 bits, for 2, 3, ... parts.
 Information = Integer[Array, "turns sizes side_by_side"]
 
 
@@ -302,11 +302,11 @@ def optimise(
     """
 
     def turn(i, found):
-        best = best_of_edges(_edges(counts, i * lanes, lanes), parts, gains)
+        best = best_information(_edges(counts, i * lanes, lanes), parts, gains)
         return lax.dynamic_update_slice_in_dim(found, best[None], i, 0)
 
     found = jnp.zeros((len(counts) // lanes, parts - 1, lanes), jnp.int32)
-    return lax.fori_loop(0, (number[0] + (lanes - 1)) // lanes, turn, found)
+    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
 
 
 def _edges(
@@ -332,12 +332,12 @@ def _edges(
 
 
 def entries(
-    layout: Layout, found: list[Integer[np.ndarray, "_ _ _"]], pairs: int
+    layout: Layout, found: list[Integer[np.ndarray, "_ _ _"]], pairs: int, gains: Gains
 ) -> Integer[np.ndarray, "entries 2 pairs"]:
     """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other."""
     scored = []
     for bucket, some in zip(layout.buckets, found, strict=True):
-        lanes = np.moveaxis(some, 1, 0).reshape(bucket.parts - 1, -1)
+        lanes = at_most(np.moveaxis(some, 1, 0).reshape(bucket.parts - 1, -1), gains)
         shape = len(lanes), pairs, len(bucket.grids), 2
         lanes = lanes[:, : math.prod(shape[1:])].reshape(shape)
         for i, grid in enumerate(bucket.grids):

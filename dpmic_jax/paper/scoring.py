@@ -20,6 +20,7 @@ from jaxtyping import Array, Float32, Int, Int32
 from dpmic_jax.mic import programs, sweep, tile
 from dpmic_jax.mic.gains import UNIT, FastGains
 from dpmic_jax.mic.grids import Bucket, Grid
+from dpmic_jax.mic.optimise import at_most
 from dpmic_jax.mic.shapes import rung
 
 LANES = sweep.LANES["cpu"]  # (data set, grid, orientation) scored side by side, at most
@@ -185,8 +186,10 @@ def score(
     # As few bits as the largest lane needs: noise changes how many.
     power = 1 << (max(2, int(records.max())) - 1).bit_length()
     tables, number = cells.reshape(-1, shape.master, shape.rows), np.array([len(parts)], np.int32)
-    found = optimiser(shape, len(tables))(tables, number, FastGains.of(power))
-    found = np.moveaxis(np.asarray(found), 1, 0).reshape(shape.parts - 1, -1)[:, : len(parts)]
+    gains = FastGains.of(power)
+    found = np.asarray(optimiser(shape, len(tables))(tables, number, gains))
+    found = np.moveaxis(found, 1, 0).reshape(shape.parts - 1, -1)[:, : len(parts)]
+    found = at_most(found, gains)
     sizes = np.arange(2, shape.parts + 1)[:, None]
     entries = np.where(sizes <= parts, found / (np.log2(sizes) * UNIT), 0).max(axis=0)
     return np.clip(entries * (power / np.maximum(records, 1)), 0, 1).astype(np.float32)
