@@ -15,6 +15,8 @@ from dpmic_jax.mic.gains import UNIT, Gains
 IMPOSSIBLE = np.int32(-16 * UNIT)
 # Edges are pushed so many at a time: what has been found is read and written once for all of them.
 TOGETHER = 4
+# And to so many at a time, where the whole would not fit a cache.
+BLOCK = 32
 # XLA splits what reads and writes so many bytes over the threads of a CPU. Other tiles use them
 # already, and to go from one thread to another takes longer than what is split.
 SPLIT_BYTES = 2**19
@@ -155,9 +157,24 @@ def _push(
 ) -> Int[Array, "parts edges lanes"]:
     """Push a few edges, of which `start` is the first, to each other and then to all."""
     here = _among(best, gain, start, first)
-    for j in range(TOGETHER):
-        best = jnp.maximum(best, here[:, j][:, None] + gain[j][None])
-    return best
+
+    def to(best, gain):
+        for j in range(TOGETHER):
+            best = jnp.maximum(best, here[:, j][:, None] + gain[j][None])
+        return best
+
+    block = min(SPLIT_BYTES // (8 * len(best) * best.shape[2]), BLOCK)
+    if block < BLOCK // 4 or 8 * best.size <= SPLIT_BYTES:
+        return to(best, gain)
+
+    def to_block(i, best):
+        # The last one may have some edges of the one before: to push them again changes nothing.
+        begin = i * np.int32(block)
+        some, steps = (lax.dynamic_slice_in_dim(x, begin, block, axis=1) for x in (best, gain))
+        return lax.dynamic_update_slice_in_dim(best, to(some, steps), begin, axis=1)
+
+    # No edge is pushed back, to a block that lies before it.
+    return lax.fori_loop(start // block, -(-best.shape[1] // block), to_block, best)
 
 
 def _ends(

@@ -1,4 +1,4 @@
-"""Many pairs at once: clumps, superclumps and counts in one compiled program.
+"""Many pairs at once: rows, superclumps and counts in one compiled program.
 
 From the counts on it is `dpmic_jax.mic.tile` that goes on, with the same programs for everyone.
 
@@ -12,7 +12,6 @@ and about as many records.
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -25,7 +24,8 @@ from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.shapes import decade_if_small, rung
 from dpmic_jax.mic.tile import BucketCounts, Layout
-from dpmic_jax.minepy.partitions import Columns, next_cut
+from dpmic_jax.minepy.partitions import Columns
+from dpmic_jax.minepy.superclumps import clumps, row_of, short, superclumps
 
 # Most ranks times lanes that are held at once, and how many a CPU's cache has room for.
 MOST_HELD, CACHED = 2**25, 2**20
@@ -139,13 +139,14 @@ def count(
     Returns:
       Counts of all lanes, bucket by bucket, as `dpmic_jax.mic.tile.count` has them.
     """
-
     lanes, shapes = _lanes(layout, blocks)
     width = 2 * blocks.pairs * blocks.grids
     turns = len(lanes.cell) // width
+    # Neighbouring grids have masters of like size, so that few lanes wait for others.
+    together = 2 * blocks.pairs * min(TOGETHER, blocks.grids)
     # Short numbers, of which more fit the cache.
     size = sum(map(math.prod, shapes)) + max(grid.rows for grid in layout.grids)
-    counts = jnp.zeros(size, _ranks(table.order.shape[1]))
+    counts = jnp.zeros(size, short(table.order.shape[1]))
 
     def turn(i, counts):
         block, some = i // turns, i % turns
@@ -156,8 +157,9 @@ def count(
             *(lax.dynamic_slice_in_dim(jnp.asarray(one), some * width, width) for one in lanes)
         )
         rows = _rows(table, merged, fixed, some, blocks)
-        begins = _begins(rows, table.ties, merged, n, blocks)
-        marks = _superclumps(begins, here.most, n, blocks)
+        between = _spread(table.ties[merged].T, blocks.grids) if blocks.tied else None
+        begins = clumps(rows[:, :width], between, n)
+        marks = superclumps(begins, here.most, n, together)
         return _add(counts, rows, marks, here.cell + block * here.stride, here.height, n)
 
     number_of_blocks = (number[0] + (blocks.pairs - 1)) // blocks.pairs
@@ -229,110 +231,12 @@ def _rows(
     return lax.fori_loop(0, words, unpack, jnp.zeros((n, words * blocks.digits * both), dtype))
 
 
-def _begins(
-    rows: Integer[Array, "n _"],
-    ties: Bool[Array, "columns n"],
-    merged: Int[Array, " both"],
-    n: Int[Array, ""],
-    blocks: Blocks,
-) -> Bool[Array, "n lanes"]:
-    """Whether a clump begins at each rank but the first: `partitions.clumps`."""
-    width = len(merged) * blocks.grids
-    rows = rows[:, :width]
-    changes = rows != jnp.concatenate([rows[:1], rows[:-1]])
-    if not blocks.tied:
-        return changes
-    between = _spread(ties[merged].T, blocks.grids)
-
-    def step(rank, carry):
-        """A value's records in several rows end the clump before them, and begin one."""
-        found, mixed = carry
-        change, edge = _at(changes, rank), _at(between, rank)
-        begins = _at(found, rank) | (edge & (change | mixed))
-        found = lax.dynamic_update_index_in_dim(found, begins, rank, 0)
-        return found, (change | mixed) & ~edge
-
-    # Changes inside the value before each rank, then inside the one that begins there.
-    none = jnp.zeros(width, bool)
-    found, _ = lax.fori_loop(1, n, step, (jnp.zeros_like(changes), none))
-    return lax.fori_loop(1, n, lambda i, carry: step(n - i, carry), (found, none))[0]
-
-
 def _spread(by_column: Bool[Array, "n both"], grids: int) -> Bool[Array, "n lanes"]:
     n, both = by_column.shape
     room = jnp.zeros((n, grids * both), bool)
     return lax.fori_loop(
         0, grids, lambda i, to: lax.dynamic_update_slice_in_dim(to, by_column, i * both, 1), room
     )
-
-
-def _superclumps(
-    begins: Bool[Array, "n lanes"], most: Int[Array, " lanes"], n: Int[Array, ""], blocks: Blocks
-) -> Integer[Array, "n_plus_1 lanes"]:
-    """Whether a part of the master ends before each rank: `partitions.superclumps`."""
-    n_up, lanes = begins.shape
-    starts, ends, clumps = _runs(begins, n)
-    starts, ends = starts.reshape(-1), ends.reshape(-1)
-    # Neighbouring grids have masters of like size, so that few lanes wait for others.
-    width = 2 * blocks.pairs * min(TOGETHER, blocks.grids)
-    groups = -(-blocks.grids // min(TOGETHER, blocks.grids))
-
-    def cut(group, marks):
-        # The last group may repeat some of the one before, which marks the same ranks again.
-        begin = jnp.minimum(group * width, lanes - width)
-        parts = lax.dynamic_slice_in_dim(most, begin, width)
-        whole = lax.dynamic_slice_in_dim(clumps, begin, width) <= parts
-        lane = begin + jnp.arange(width, dtype=jnp.int32)
-
-        def read(at):
-            # Where to look is computed for whole vectors, but looked up one by one.
-            at = lax.optimization_barrier(at * lanes + lane)
-            return _look_up(starts, at), _look_up(ends, at)
-
-        def step(made, carry):
-            marks, place = carry
-            left = jnp.maximum(parts - made, 1)
-            place = next_cut(jnp, place, left, n, whole, read, partial(_divide, n_up))
-            spots = lax.optimization_barrier(place * lanes + lane)
-            return marks.at[spots].set(1, mode="promise_in_bounds"), place
-
-        return lax.fori_loop(0, parts.max(), step, (marks, jnp.zeros_like(lane)))[0]
-
-    marks = lax.fori_loop(0, groups, cut, jnp.zeros((n_up + 1) * lanes, jnp.int8))
-    return marks.reshape(n_up + 1, lanes)
-
-
-class _Runs(NamedTuple):
-    """For each rank, where its clump begins and where it ends; and how many clumps there are."""
-
-    starts: Int[Array, "n lanes"]
-    ends: Int[Array, "n lanes"]
-    number: Int[Array, " lanes"]
-
-
-def _runs(begins: Bool[Array, "n lanes"], n: Int[Array, ""]) -> _Runs:
-    """`partitions.runs`, as loops of short vectors: jax.lax.cummax takes 40 times longer."""
-    lanes, dtype = begins.shape[1], _ranks(len(begins))
-    empty = jnp.zeros(begins.shape, dtype)
-
-    def along(rank, carry):
-        starts, start, number = carry
-        begin = _at(begins, rank)
-        start = jnp.where(begin, rank.astype(dtype), start)
-        starts = lax.dynamic_update_index_in_dim(starts, start, rank, 0)
-        return starts, start, number + begin.astype(dtype)
-
-    def back(i, carry):
-        ends, end = carry
-        rank = n - i
-        ends = lax.dynamic_update_index_in_dim(ends, end, rank - 1, 0)
-        return ends, jnp.where(_at(begins, rank - 1), (rank - 1).astype(dtype), end)
-
-    carry = empty, jnp.zeros(lanes, dtype), jnp.ones(lanes, dtype)
-    starts, _, number = lax.fori_loop(1, n, along, carry)
-    last = jnp.full(lanes, n.astype(dtype))
-    ends, _ = lax.fori_loop(0, n, back, (empty, last))
-    return _Runs(starts, ends, number.astype(jnp.int32))
 
 
 def _add(
@@ -348,31 +252,9 @@ def _add(
 
     def step(rank, carry):
         counts, cell = carry
-        cell = cell + _at(marks, rank).astype(jnp.int32) * height
+        cell = cell + row_of(marks, rank).astype(jnp.int32) * height
         row = lax.dynamic_slice(rows, (rank, 0), (1, width))[0]
         spots = lax.optimization_barrier(cell + row.astype(jnp.int32))
         return counts.at[spots].add(1, mode="promise_in_bounds"), cell
 
     return lax.fori_loop(0, n, step, (counts, first))[0]
-
-
-def _ranks(n: int) -> type[np.signedinteger]:
-    """Short numbers, where they do: twice as many fit a vector."""
-    return np.int16 if n < 2**15 else np.int32
-
-
-def _at(by_rank: Array, rank: Int[Array, ""]) -> Array:
-    return lax.dynamic_index_in_dim(by_rank, rank, keepdims=False)
-
-
-def _divide(n: int, ranks: Int[Array, " lanes"], by: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
-    """Rounded down. A CPU divides whole vectors of floats, but integers one by one."""
-    if n >= 2**23:
-        return ranks // by
-    about = (ranks.astype(jnp.float32) / by.astype(jnp.float32)).astype(jnp.int32)
-    rest = ranks - about * by  # right on CPU; other devices may round a quotient up
-    return about + (rest >= by).astype(jnp.int32) - (rest < 0).astype(jnp.int32)
-
-
-def _look_up(table: Int[Array, " spots"], at: Int[Array, " lanes"]) -> Int[Array, " lanes"]:
-    return table.at[at].get(mode="promise_in_bounds").astype(jnp.int32)

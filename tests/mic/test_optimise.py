@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from dpmic_jax.mic import optimise
 from dpmic_jax.mic.gains import UNIT, ExactGains, FastGains, exact_gains, fast_gains
 from dpmic_jax.mic.optimise import at_most, best_information
 
@@ -61,6 +62,17 @@ def test_any_number_of_columns_matches_every_partition(rng, columns):
     """Edges are folded, so that a half of them is pushed four at a time, and then the rest."""
     counts = drawn(rng, 90, columns, 3, 2)
     assert_best(best(edge_counts(counts), 5, exact_gains(90)), counts, 5)
+
+
+@pytest.mark.parametrize("columns", [8, 11, 14])
+def test_edges_pushed_to_a_block_at_a_time_match_every_partition(monkeypatch, rng, columns):
+    """As for large masters; blocks of five edges, the last of which overlaps with another."""
+    monkeypatch.setattr(optimise, "BLOCK", 5)
+    monkeypatch.setattr(optimise, "SPLIT_BYTES", 8 * 4 * 2 * 5)
+    counts, gains = drawn(rng, 90, columns, 3, 2), exact_gains(90)
+    in_blocks = jax.jit(lambda edges, gains: best_information(edges, 4, gains))
+    found = at_most(np.asarray(in_blocks(edge_counts(counts), gains)), gains)
+    assert_best(found, counts, 4)
 
 
 @pytest.mark.parametrize("parts", [2, 3])

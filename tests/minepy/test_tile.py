@@ -10,7 +10,7 @@ import reference
 
 from dpmic_jax.mic.grids import Bucket, buckets
 from dpmic_jax.mic.tile import Layout
-from dpmic_jax.minepy import tile
+from dpmic_jax.minepy import superclumps, tile
 from dpmic_jax.minepy.partitions import cut_columns
 from dpmic_jax.minepy.settings import Settings
 
@@ -23,7 +23,7 @@ def test_ranks_are_divided_exactly(n):
     # Where a quotient that is rounded would go wrong: at a multiple, and one before it.
     multiple = n // by * by
     for ranks in (multiple, multiple - 1, np.full_like(by, n), np.zeros_like(by)):
-        found = tile._divide(n, jnp.asarray(ranks.astype(np.int32)), jnp.asarray(by))
+        found = superclumps._divide(n, jnp.asarray(ranks.astype(np.int32)), jnp.asarray(by))
         np.testing.assert_array_equal(found, ranks // by)
 
 
