@@ -18,6 +18,12 @@ MUCH = 500 * MEGABYTE  # held by a process that has imported everything: a third
 ROOM = 100 * MEGABYTE  # to grow by before it is worth another look
 _peaks = {}
 _much = MUCH
+_libc = ctypes.CDLL(None)
+if hasattr(_libc, "mallopt"):
+    # glibc gives every thread a heap of its own, and keeps what was freed inside: two for all of
+    # them, and large arrays outside.
+    _libc.mallopt(-8, 2)  # M_ARENA_MAX
+    _libc.mallopt(-3, MEGABYTE)  # M_MMAP_THRESHOLD
 
 
 @pytest.hookimpl(wrapper=True)
@@ -39,8 +45,8 @@ def let_go():
                 getattr(function, "cache_clear", int)()
     jax.clear_caches()
     gc.collect()
-    if hasattr(ctypes.CDLL(None), "malloc_trim"):  # glibc keeps what is freed for itself
-        ctypes.CDLL(None).malloc_trim(0)
+    if hasattr(_libc, "malloc_trim"):  # glibc keeps what is freed for itself
+        _libc.malloc_trim(0)
 
 
 def held():
