@@ -33,7 +33,7 @@ def kept():
 # JAX itself tells programs apart by their code, its version and the processor's features.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept())
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.03")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")  # no path in a key
 
 # The sharding tests need several devices. A program is compiled on one core, as other workers use
@@ -42,7 +42,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")  # no pa
 FLAGS = (
     "--xla_force_host_platform_device_count=4",
     "--xla_cpu_parallel_codegen_split_count=1",
-    "--xla_backend_optimization_level=0",
+    "--xla_backend_optimization_level=1",
     "--xla_cpu_use_fusion_emitters=false",
 )
 # What undoes that for one program, as its compiler options.
