@@ -18,7 +18,9 @@ from tqdm import tqdm
 
 import dpmic_jax as dm
 from benchmarks.pages import DOCS, fill
+from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.inference import ByCandidates, ByPrivacy, NullTable
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.screening import bulk
 
 RESULTS = Path(__file__).parent / "results" / "after_selection.json"
@@ -26,7 +28,7 @@ PAGE = DOCS / "after_selection.md"
 PAIRS, ALPHA, DRAWS = 50, 0.05, 9999
 BOUNDS = [(0.0, 1.0)] * (PAIRS + 1)
 ASK = dm.TopK(1, share=0.9, among=dm.Against("x0"))
-TEST = NullTable(statistic=dm.MICe(B=60, c=5, sizes=dm.ladder(1.5)), draws=DRAWS)
+TEST = NullTable(statistic=dm.MICe(B=60, c=5, sizes=ladder(1.5)), draws=DRAWS)
 TOGETHER = 100  # runs whose selected pairs are tested at once
 
 
@@ -111,7 +113,7 @@ def study(setting: Setting) -> dict:
     if waiting:
         test()
     assert result is not None
-    event = dm.Event.from_json(result.statement.event)
+    event = Event.from_json(result.statement.event)
     kept = {"selected": 1, "candidates": PAIRS}
     level = ByPrivacy().correction([event], ALPHA, **kept)
     found = {"private": np.array(private), "exact": np.array(exact)}

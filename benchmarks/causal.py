@@ -29,7 +29,7 @@ from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.search import Make, Search, discover
 from dpmic_jax.causal.skeleton import Skeleton, score_at_most, stable_skeleton
 from dpmic_jax.causal.svt_pc import SVTPC
-from dpmic_jax.dp.keys import seeded_key
+from dpmic_jax.dp.rng.keys import seeded_key
 from tests.causal.bayes_nets import NETWORKS, Network, load
 
 RESULTS = Path(__file__).parent / "results" / "causal.json"

@@ -24,7 +24,7 @@ from dpmic_jax.causal.contingency import ChiSquare, GTest
 from dpmic_jax.causal.kendall import Kendall
 from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.causal.spearman import Spearman
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice
 
 RESULTS = Path(__file__).parent / "results" / "causal_tests.json"
 

@@ -94,7 +94,7 @@ class Run(NamedTuple):
     def seconds(self, pairs: np.ndarray, gains: Any) -> float:
         import jax
 
-        from dpmic_jax.mic.sweep import Scorer
+        from dpmic_jax.mic.batch import Scorer
 
         began = time.perf_counter()
         score = Scorer(
@@ -142,14 +142,14 @@ def statistic_of(case: Case, sizes: Any = None) -> Any:
 
 
 def run_case(name: str, rounds: int) -> dict[str, Any]:
-    import dpmic_jax
     from dpmic_jax.mic.grids import evaluations
+    from dpmic_jax.mic.xlogx import exact_gains, fast_gains
 
     case = CASES[name]
     X = case.load()
     limits = bounds_of(X) if case.statistic == "MICr" else None
     run, pairs = make_run(X, statistic_of(case), limits), all_pairs(X.shape[1])
-    fast, exact = dpmic_jax.fast_gains(len(X)), dpmic_jax.exact_gains(len(X))
+    fast, exact = fast_gains(len(X)), exact_gains(len(X))
     cold = run.seconds(pairs, fast)
     warm = [run.seconds(pairs, fast)]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -185,12 +185,14 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
 def run_ladder(rounds: int) -> dict[str, Any]:
     """Pairs a second of all sizes and of ladder(1.25), in turn, on a table with many pairs."""
     import dpmic_jax
+    from dpmic_jax.mic.grids import all_sizes, ladder
+    from dpmic_jax.mic.xlogx import fast_gains
 
     X = np.random.default_rng(0).random((4381, 64), np.float32)
-    pairs, gains = all_pairs(64), dpmic_jax.fast_gains(4381)
+    pairs, gains = all_pairs(64), fast_gains(4381)
     runs = [
         make_run(X, dpmic_jax.MICr(B=150, c=5, sizes=sizes), [(0.0, 1.0)] * 64)
-        for sizes in (dpmic_jax.all_sizes, dpmic_jax.ladder(1.25))
+        for sizes in (all_sizes, ladder(1.25))
     ]
     for run in runs:
         run.seconds(pairs, gains)
@@ -251,7 +253,7 @@ def run_roofline(rounds: int) -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
 
-    from dpmic_jax.mic.gains import xlog2x
+    from dpmic_jax.mic.xlogx import xlog2x
 
     rows, lanes, times = 16, 1024, 200
     x = jnp.asarray(np.random.default_rng(0).random((rows, lanes), np.float32))
@@ -285,10 +287,11 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
 
     import dpmic_jax
     from dpmic_jax.mic import coding
+    from dpmic_jax.mic.xlogx import exact_gains, fast_gains
 
     X = np.random.default_rng(0).random((n, 20), np.float32)
     run = make_run(X, dpmic_jax.MICr(B=150, c=5), [(0.0, 1.0)] * 20)
-    pairs, gains = all_pairs(20, 190 if n <= 10**5 else 64), dpmic_jax.fast_gains(n)
+    pairs, gains = all_pairs(20, 190 if n <= 10**5 else 64), fast_gains(n)
     cold = run.seconds(pairs, gains)
     refined = coding.refined_codes(run.cut.masters, run.cut.rows)
 
@@ -307,7 +310,7 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
             began = time.perf_counter()
             scatter_pass(*codes).block_until_ready()
             passes.append(time.perf_counter() - began)
-    exact = dpmic_jax.exact_gains(n)
+    exact = exact_gains(n)
     integer = [run.seconds(pairs, exact) / len(pairs) for _ in range(3)][1:]
     return {
         "n": n,
@@ -360,6 +363,11 @@ import json, resource, sys, time
 import numpy as np
 import dpmic_jax
 from benchmarks import engine
+from dpmic_jax.mic.grids import ladder
+try:
+    from dpmic_jax.mic.xlogx import exact_gains, fast_gains
+except ModuleNotFoundError:  # version 0.1.0
+    from dpmic_jax import exact_gains, fast_gains
 
 name = sys.argv[1]
 if name in engine.CASES:
@@ -369,14 +377,14 @@ if name in engine.CASES:
     pairs = engine.all_pairs(X.shape[1])
 elif name == "ladder":
     X = np.random.default_rng(0).random((4381, 64), np.float32)
-    statistic = dpmic_jax.MICr(B=150, c=5, sizes=dpmic_jax.ladder(1.25))
+    statistic = dpmic_jax.MICr(B=150, c=5, sizes=ladder(1.25))
     bounds, pairs = [(0.0, 1.0)] * 64, engine.all_pairs(64)
 else:
     X = np.random.default_rng(0).random((int(name), 20), np.float32)
     statistic, bounds = dpmic_jax.MICr(B=150, c=5), [(0.0, 1.0)] * 20
     pairs = engine.all_pairs(20, 190 if len(X) <= 10**5 else 64)
 run = engine.make_run(X, statistic, bounds)
-gains = {"float": dpmic_jax.fast_gains(len(X)), "integer": dpmic_jax.exact_gains(len(X))}
+gains = {"float": fast_gains(len(X)), "integer": exact_gains(len(X))}
 for line in sys.stdin:
     began = time.process_time()
     wall = run.seconds(pairs, gains[line.strip()])

@@ -2,8 +2,9 @@
 
 The mean absolute error against MIC* over 63 distributions: the 21 relationships of the MIC
 paper at R^2 = 0.1, 0.5 and 0.9. Noise is drawn from numpy's generator, since accuracy is
-measured here, not privacy. `--calibrate` fits the table of `dpmic_jax.histogram` on all of
-R^2 = 0.1, 0.3, 0.5, 0.7, 0.9 and prints it; its data sets are others than those of the scores.
+measured here, not privacy. `--calibrate` fits the table of `dpmic_jax.mechanisms.deconvolution` on
+all of R^2 = 0.1, 0.3, 0.5, 0.7, 0.9 and prints it; its data sets are others than those of the
+scores.
 
 "by a stranger" is the calibration's error when the function that is scored was left out of
 the fit, with the sides that are in the table.
@@ -22,14 +23,14 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 import dpmic_jax
-from dpmic_jax import histogram
+from dpmic_jax.mechanisms import deconvolution
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.paper import family as paper
 from dpmic_jax.paper.functions import FUNCTIONS
 
 R_SQUARED = (0.1, 0.3, 0.5, 0.7, 0.9)
 SCORED = (0.1, 0.5, 0.9)
-SETTINGS = tuple((n, epsilon) for n in histogram.SIZES for epsilon in histogram.EPSILONS)
+SETTINGS = tuple((n, epsilon) for n in deconvolution.SIZES for epsilon in deconvolution.EPSILONS)
 BETWEEN = ((500, 0.5), (2500, 0.5), (2500, 2.0), (10000, 0.2))  # where the table is interpolated
 QUICK = ((1000, 1.0), (5000, 1.0))
 # What is tried at each n. Finer ones drown in noise, coarser ones hide fast turns.
@@ -107,10 +108,10 @@ def plug_in(counts: Int[np.ndarray, "distributions repeats side side"], n: int) 
     2, 3 or 4 parts on one axis, cut at quartiles, against all cells of the other.
     """
     flat = counts.reshape(-1, counts.shape[-2] * counts.shape[-1])
-    masses = histogram.to_simplex(flat.astype(float), n).reshape(-1, *counts.shape[-2:]) / n
+    masses = deconvolution.to_simplex(flat.astype(float), n).reshape(-1, *counts.shape[-2:]) / n
     best = np.zeros(len(masses))
     for table in (masses, masses.swapaxes(1, 2)):
-        edges = histogram.quartiles(table.sum(axis=1), 1)
+        edges = deconvolution.quartiles(table.sum(axis=1), 1)
         before = np.pad(np.cumsum(table, axis=2), ((0, 0), (0, 0), (1, 0)))
         for chosen in ([0, 1, 4], [0, 2, 4], [0, 3, 4], [0, 1, 2, 4], [0, 2, 3, 4], range(5)):
             at = np.repeat(edges[:, None, list(chosen)], table.shape[1], axis=1)
@@ -129,7 +130,7 @@ def _information(masses: Float[np.ndarray, "pairs columns parts"]) -> Float[np.n
 
 def features(matrix: read.Characteristic, columns: Sequence[int]) -> Float[np.ndarray, "*sets 4"]:
     """What the calibration multiplies."""
-    best = [histogram.largest(matrix, size) for size in columns]
+    best = [deconvolution.largest(matrix, size) for size in columns]
     return np.stack([np.ones_like(best[0]), *best], axis=-1)
 
 
@@ -163,11 +164,11 @@ def score(known: Family, settings: Sequence[tuple[int, float]], repeats: int) ->
     generator, entries = np.random.default_rng(SCORING_SEED), []
     for n, epsilon in tqdm(settings, desc="scoring", disable=None):
         data = list(data_sets(known, n, repeats, SCORING_SEED))
-        design = histogram.design(n=n, epsilon=epsilon)
+        design = deconvolution.design(n=n, epsilon=epsilon)
         exact = count(data, design.side)
         noisy_counts = add_noise(exact, epsilon, generator)
-        variance = histogram.laplace_variance(epsilon)
-        found = histogram.estimate(noisy_counts, n=n, variance=variance, design=design)
+        variance = deconvolution.laplace_variance(epsilon)
+        found = deconvolution.estimate(noisy_counts, n=n, variance=variance, design=design)
         first = add_noise(count(data, FIRST_SIDE), epsilon, generator)
         entries.append(
             {
@@ -194,17 +195,17 @@ def score(known: Family, settings: Sequence[tuple[int, float]], repeats: int) ->
 def calibrate(known: Family, repeats: int) -> dict[tuple[int, float], list[float]]:
     """The side of least error by a stranger, and its fit, at every point of the table."""
     generator, table = np.random.default_rng(FITTING_SEED), {}
-    for n in histogram.SIZES:
+    for n in deconvolution.SIZES:
         data = list(data_sets(known, n, repeats, FITTING_SEED))
         exact = {side: count(data, side) for side in SIDES[n]}
-        for epsilon in tqdm(histogram.EPSILONS, desc=f"n = {n}"):
+        for epsilon in tqdm(deconvolution.EPSILONS, desc=f"n = {n}"):
             best = np.inf
             for side in SIDES[n]:
-                design = histogram.Design(side=side, calibration=(0, 0, 0, 1))
-                matrix = histogram.estimate(
+                design = deconvolution.Design(side=side, calibration=(0, 0, 0, 1))
+                matrix = deconvolution.estimate(
                     add_noise(exact[side], epsilon, generator),
                     n=n,
-                    variance=histogram.laplace_variance(epsilon),
+                    variance=deconvolution.laplace_variance(epsilon),
                     design=design,
                 ).matrix
                 found = features(matrix, design.columns)

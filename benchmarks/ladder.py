@@ -18,10 +18,11 @@ import numpy as np
 from jaxtyping import Float
 
 import dpmic_jax
-from dpmic_jax import MICr, all_sizes, ladder
+from dpmic_jax import MICr
+from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic import sweep
-from dpmic_jax.mic.gains import gains_for
+from dpmic_jax.mic.grids import all_sizes, ladder
+from dpmic_jax.mic.xlogx import gains_for
 from dpmic_jax.paper.family import Family, data_sets, family
 from dpmic_jax.paper.functions import FUNCTIONS
 
@@ -46,7 +47,7 @@ def micr(
     columns = [*data[..., 0], *data[..., 1]]
     cut = statistic.cut(columns, [(0.0, 1.0)] * len(columns))
     pairs = np.stack([np.arange(sets), sets + np.arange(sets)], axis=1)
-    found = sweep.score_pairs(cut, pairs, gains_for(cut.n), devices=[device])
+    found = batch.score_pairs(cut, pairs, gains_for(cut.n), devices=[device])
     return np.concatenate([read.mic(read.characteristic(cut.grids, part)) for part in found])
 
 

@@ -19,8 +19,8 @@ from statistics import median
 from typing import Any
 
 import dpmic_jax
-from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
-from dpmic_jax.dp.ledger import Budget, LedgerFile
+from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.ledger.file import Budget, LedgerFile
 
 RESULTS = Path(__file__).parent / "results" / "ledger.json"
 SAMPLE = 100

@@ -7,7 +7,7 @@ import itertools
 import math
 
 from benchmarks.pages import DOCS, fill, table
-from dpmic_jax.dp.events import ZCDP, ApproximateDP, PureDP
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, PureDP
 from dpmic_jax.dp.max_information import (
     InformationTheorem,
     Laws,

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import dpmic_jax
-from dpmic_jax.dp.keys import secret_key
-from dpmic_jax.dp.lattice import Lattice, LatticeLaplace
 from dpmic_jax.dp.noise import DiscreteGaussian, DiscreteLaplace
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeLaplace
+from dpmic_jax.dp.rng.keys import secret_key
 
 RESULTS = Path(__file__).parent / "results" / "noise.json"
 SCALE = 10**5
@@ -110,8 +110,8 @@ def share_of_a_screen() -> dict[str, Any]:
     """Seconds to score all pairs of a table on the integer path, and to add their noise."""
     import numpy as np
 
-    from dpmic_jax.dp.keys import event_key
-    from dpmic_jax.mechanisms.additive import lattice_points
+    from dpmic_jax.dp.rng.keys import event_key
+    from dpmic_jax.mechanisms.additive_noise import lattice_points
     from dpmic_jax.mechanisms.release import add_noise
 
     n, columns = 1000, 100

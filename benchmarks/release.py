@@ -24,11 +24,11 @@ RESULTS = Path(__file__).parent / "results" / "release.json"
 # What each extra is for, as a newcomer would notice.
 USES = {
     "": "from dpmic_jax import pairwise, screen",
-    "files": "import dpmic_jax.source.files",
+    "files": "import dpmic_jax.data.source.files",
     "plot": "import dpmic_jax.results.plots, matplotlib",
     "sklearn": "import dpmic_jax.sklearn",
     "dask": "import distributed, dpmic_jax.screening.distributed",
-    "accounting": "import dp_accounting, dpmic_jax.dp.composition",
+    "accounting": "import dp_accounting, dpmic_jax.dp.accounting.composition",
     "causal": "import networkx, dpmic_jax.causal",
     "notebooks": "import nbclient, matplotlib, dpmic_jax",
 }

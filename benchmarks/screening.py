@@ -83,7 +83,8 @@ def timed(action: Callable[[], Any]) -> float:
 
 def run(name: str) -> dict[str, Any]:
     """One case, in this process."""
-    from dpmic_jax import MICr, ladder, secret_key
+    from dpmic_jax import MICr, secret_key
+    from dpmic_jax.mic.grids import ladder
     from dpmic_jax.screening import TopK, screen
 
     case = CASES[name]
@@ -129,10 +130,10 @@ def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, floa
     """Seconds of each stage by itself, on a part of the pairs where there are many."""
     import jax
 
+    from dpmic_jax.data.source import open_source
     from dpmic_jax.mic import streaming
-    from dpmic_jax.mic.gains import exact_gains
-    from dpmic_jax.screening.asks import AllPairs
-    from dpmic_jax.source import open_source
+    from dpmic_jax.mic.xlogx import exact_gains
+    from dpmic_jax.screening.queries import AllPairs
 
     source, rows = open_source(path, bounds), 2**18
     n = source.validate()

@@ -5,8 +5,10 @@
 
 import jax
 
-from dpmic_jax import MICe, MICr, power, random
-from dpmic_jax.sensitivity import exact, published
+from dpmic_jax import MICe, MICr
+from dpmic_jax.mechanisms.sensitivity import exact, published
+from dpmic_jax.mic.grids import power
+from dpmic_jax.mic.ties import random
 
 RECORDS = (25, 100, 337, 1000, 5000, 10**5, 10**6)
 

@@ -6,10 +6,10 @@
 import numpy as np
 
 from benchmarks.pages import DOCS, fill, table
-from dpmic_jax.dp.events import Event, PureDP
+from dpmic_jax.dp.accounting.events import Event, PureDP
+from dpmic_jax.dp.conversions import units
 from dpmic_jax.dp.information import capacity, kl_to_mi, pure_to_kl, pure_to_mi
 from dpmic_jax.dp.max_information import corrected_level_after
-from dpmic_jax.dp.units import units
 from dpmic_jax.screening import AllPairs, Ask, TopK, preview
 
 PAGE = DOCS / "epsilon.md"

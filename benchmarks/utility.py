@@ -19,13 +19,14 @@ import numpy as np
 
 from benchmarks.pages import fill
 from benchmarks.planning import PAGE
-from dpmic_jax import MICr, ladder, pairwise
-from dpmic_jax.demo import demo
-from dpmic_jax.dp.keys import seeded_key
+from dpmic_jax import MICr, pairwise
+from dpmic_jax.data.demo import demo
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.rng.keys import seeded_key
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.screening import AllPairs, Ask, TopK, preview, screen
-from dpmic_jax.screening.chances import expected_count
-from dpmic_jax.screening.work import Work
-from dpmic_jax.table import Table
+from dpmic_jax.screening.power import expected_count
+from dpmic_jax.screening.tiles import Work
 
 RESULTS = Path(__file__).parent / "results" / "utility.json"
 EPSILONS, DELTAS, ASKS = (0.5, 1.0, 3.0), (0.0, 1e-6), (AllPairs(), TopK(8))
@@ -67,7 +68,7 @@ def measure(ask: Ask, epsilon: float, delta: float, keys: int) -> dict[str, Any]
     strong = {pair for pair, value in values.items() if value > STRONG}
     right, strong_found = 0, 0
     for seed in range(keys):
-        with mock.patch("dpmic_jax.screening.job.Work", ScoredOnce):
+        with mock.patch("dpmic_jax.screening.execution.Work", ScoredOnce):
             found = screen(data.columns, bounds=data.bounds, key=seeded_key(seed), **settings)
         names = [frozenset((x, y)) for x, y, *_ in found.ranked()]
         if isinstance(ask, TopK):

@@ -13,8 +13,8 @@ pytest_plugins = ["memory", "order"]
 
 # Not where callers' mistakes are answered: there the package's own checks are under test.
 CHECKED = [
-    *("lookup", "binning", "characteristic", "counting", "few", "gains", "optimise", "sweep"),
-    *("ties", "tile"),
+    *("lookup", "binning", "characteristic", "counting", "numpy_scorer", "xlogx", "optimise"),
+    *("batch", "ties", "kernel"),
 ]
 with install_import_hook([f"dpmic_jax.mic.{name}" for name in CHECKED], "typecheck.checked"):
     for name in CHECKED:

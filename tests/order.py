@@ -2,12 +2,12 @@
 
 LONGEST = (
     "test_one_record.py",
-    "test_additive.py",
+    "test_additive_noise.py",
     "test_same_bits.py",
     "test_docs.py",
     "test_sensitivity_neighbours.py",
     "test_soft.py",
-    "test_laws.py",
+    "test_distributions.py",
     "test_dask.py",
     "test_private_search.py",
     "test_notebooks.py",

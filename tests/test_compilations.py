@@ -9,7 +9,7 @@ import pytest
 from dpmic_jax import MICr, screen, seeded_key
 from dpmic_jax.inference import Permutation, null_law
 from dpmic_jax.mic import programs
-from dpmic_jax.mic.settings import MICe
+from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.screening import AllPairs
 
 

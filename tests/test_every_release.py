@@ -18,9 +18,9 @@ import pytest
 from dpmic_jax import Budget, BudgetExceeded, LedgerFile, MICe, MICr, secret_key, seeded_key
 from dpmic_jax.causal import SVTPC, Kendall, Query, SmoothMedian
 from dpmic_jax.causal.reading import TableCodes
+from dpmic_jax.data.source import open_source
 from dpmic_jax.runs import charged
 from dpmic_jax.screening import AllPairs, screen
-from dpmic_jax.source import open_source
 
 ROOMS = ("dpmic_jax", "dpmic_jax.causal", "dpmic_jax.screening", "dpmic_jax.sklearn")
 N, MARKER = 40, "SECRET-98765"
@@ -290,10 +290,10 @@ def test_a_fault_put_back_is_found(tmp_path, monkeypatch):
     door = next(door for door in PRIVATE if door.name == "MICrLap.release")
     with monkeypatch.context() as patched:
         patched.setattr(
-            "dpmic_jax.source.cells.numbers_of", lambda cells: np.asarray(list(cells), float)
+            "dpmic_jax.data.source.cells.numbers_of", lambda cells: np.asarray(list(cells), float)
         )
         patched.setattr(
-            "dpmic_jax.source.memory.numbers_of", lambda cells: np.asarray(list(cells), float)
+            "dpmic_jax.data.source.memory.numbers_of", lambda cells: np.asarray(list(cells), float)
         )
         with pytest.raises((TypeError, ValueError)):
             test_no_value_is_refused_or_shown(door)

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_results import NAMES, event_of, result_of, statement_of
+from made_results import NAMES, event_of, result_of, statement_of
 
 from dpmic_jax.results import SEEDED, ScreenResult, Statement
-from dpmic_jax.runs.atomic import write
+from dpmic_jax.runs.atomic_write import write
 
 finite = st.floats(0, 1)
 

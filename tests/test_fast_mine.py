@@ -6,8 +6,8 @@ import oracles
 import pytest
 
 from dpmic_jax import MICe, mice, pairwise
-from dpmic_jax.mic.gains import UNIT, exact_gains
 from dpmic_jax.mic.optimise import at_most, best_information
+from dpmic_jax.mic.xlogx import UNIT, exact_gains
 
 
 def score(x, y, alpha=0.6, c=15):

@@ -9,10 +9,11 @@ PROGRAM = """
 import resource, sys
 import numpy as np
 import dpmic_jax as dm
+from dpmic_jax.mic.grids import ladder
 
 n, columns = map(int, sys.argv[1:])
 table = np.random.default_rng(0).random((n, columns), np.float32)
-statistic = dm.MICr(B=40, c=2, sizes=dm.ladder(1.5))
+statistic = dm.MICr(B=40, c=2, sizes=ladder(1.5))
 dm.pairwise(table, statistic=statistic, bounds=[(0, 1)] * columns)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

@@ -24,15 +24,17 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpmic_jax import Categories, FixedValue, MICr, Number, OwnBin, exact_gains, sensitivity
+from dpmic_jax import Categories, FixedValue, MICr, Number, OwnBin
+from dpmic_jax.data.schema import Midpoint, Rule
+from dpmic_jax.data.source import files, memory, open_source
+from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.inputs import held_pair, held_table
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch as sweep
 from dpmic_jax.mic.binning import by_range, codes
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
-from dpmic_jax.schema import Midpoint, Rule
+from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.sklearn import PrivateMICSelector
 from dpmic_jax.sklearn.inputs import held_inputs
-from dpmic_jax.source import files, memory, open_source
 
 N, PLACE = 40, 3  # records, and the one that is replaced
 STATISTIC = MICr(B=9, c=2)

@@ -23,11 +23,11 @@ print(len(compiled))
 """
 # What asks for a package, and the extra that has it.
 EXTRAS = {
-    "files": ("pyarrow", "import dpmic_jax.source.files"),
+    "files": ("pyarrow", "import dpmic_jax.data.source.files"),
     "plot": ("matplotlib", "from dpmic_jax.paper.figures import _figure; _figure(1, 1)"),
     "sklearn": ("sklearn", "import dpmic_jax.sklearn"),
     "dask": ("distributed", "from dpmic_jax.cli.screen import _client; _client('x')"),
-    "accounting": ("dp_accounting", "from dpmic_jax.dp.composition import pld; pld([])"),
+    "accounting": ("dp_accounting", "from dpmic_jax.dp.accounting.composition import pld; pld([])"),
     "causal": ("networkx", "from dpmic_jax.causal.result import _networkx; _networkx()"),
 }
 
@@ -52,7 +52,7 @@ def test_the_command_listens_before_jax_is_imported():
     program = "import sys, {}; print(sorted({{'jax', 'numpy', 'click'}} & set(sys.modules)))"
     assert python("-c", program.format("dpmic_jax.__main__")) == "[]\n"
     assert python("-c", program.format("dpmic_jax.cli")) == "['click']\n"
-    assert python("-c", program.format("dpmic_jax.pairs")) == "['jax', 'numpy']\n"
+    assert python("-c", program.format("dpmic_jax.mic.pairwise")) == "['jax', 'numpy']\n"
 
 
 @pytest.fixture(scope="module")

@@ -29,10 +29,10 @@ from dpmic_jax import (
     secret_key,
     seeded_key,
 )
-from dpmic_jax.schema import NominalOrderWarning
+from dpmic_jax.data.schema import NominalOrderWarning
+from dpmic_jax.data.source.memory import MemorySource
 from dpmic_jax.screening import Against, TopK, create_ledger, screen
 from dpmic_jax.sklearn import MICSelector, PrivateMICSelector, mic_score
-from dpmic_jax.source.memory import MemorySource
 
 N, NAMES = 60, ("a", "b", "c", "d")
 STATISTIC = MICr(B=4, c=1)  # small, as every shape is compiled

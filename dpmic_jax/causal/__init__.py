@@ -6,7 +6,7 @@ from dpmic_jax.causal.em_pc import EMPC
 from dpmic_jax.causal.kendall import Kendall, SignedKendall
 from dpmic_jax.causal.marginal import MarginalMICr
 from dpmic_jax.causal.median import SmoothMedian
-from dpmic_jax.causal.plain_pc import pc, pc_original
+from dpmic_jax.causal.pc import pc, pc_original
 from dpmic_jax.causal.preview import SearchPreview, preview_search
 from dpmic_jax.causal.priv_pc import PrivPC
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query

@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from dpmic_jax.dp.sealed import SealBrokenError, seal, unseal
 from dpmic_jax.runs.charged import ChargedRun
+from dpmic_jax.runs.encryption import SealBrokenError, seal, unseal
 
 # number of an answer, how to find it -> the answer, in plain values
 Answers = Callable[[int, Callable[[], Any]], Any]

@@ -6,7 +6,8 @@ import numpy as np
 
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.tables import LARGEST_TABLE
-from dpmic_jax.mic.binning import Column, Limits, WithMissing, by_range, codes
+from dpmic_jax.data.limits import Column, Limits, WithMissing
+from dpmic_jax.mic.binning import by_range, codes
 
 
 def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[int]) -> Coded:

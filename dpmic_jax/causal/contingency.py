@@ -23,7 +23,7 @@ from jaxtyping import Float64, Int64
 
 from dpmic_jax.causal.queries import MOST_STEPS, Coded, Query
 from dpmic_jax.causal.tables import check, tables
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice
 
 MOST = 300  # of a score; float64 has no p below 10^-308
 

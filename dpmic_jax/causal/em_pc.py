@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Int64, Key
 
 from dpmic_jax.causal.answers import Answers, computed
-from dpmic_jax.causal.points import (
+from dpmic_jax.causal.queries import Coded, DependenceTest, Query
+from dpmic_jax.causal.score_lattice import (
     TOP,
     LevelRefused,
     level_lattice,
@@ -25,12 +26,11 @@ from dpmic_jax.causal.points import (
     power_of_two,
     priced,
 )
-from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.search import Make, Search
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
-from dpmic_jax.dp.clipped import ClippedLaplace
-from dpmic_jax.dp.keys import pair_key
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.bounded import ClippedLaplace
+from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.dp.rng.keys import pair_key
 from dpmic_jax.dp.selection import PermuteAndFlip
 
 _CHOOSE, _EXAMINE, _EXAMINE_ONLY = range(3)  # what a key is for

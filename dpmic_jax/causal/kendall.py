@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpmic_jax.causal import sensitivity
-from dpmic_jax.causal.blocks import Absolute, BlockTest, Signed
-from dpmic_jax.causal.prefix import above, below
+from dpmic_jax.causal.cumulative import above, below
+from dpmic_jax.causal.strata import Absolute, BlockTest, Signed
 
 
 def concordance(

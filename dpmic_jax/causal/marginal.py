@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpmic_jax import sensitivity
 from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.causal.tables import check
-from dpmic_jax.dp.lattice import Lattice
-from dpmic_jax.mic import sweep
+from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.mechanisms import sensitivity
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.mic.xlogx import exact_gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class MarginalMICr:
         bounds = [(-0.5, count - 0.5) for count in self.data.categories]
         cut = self.statistic.cut(list(self.data.codes), bounds)
         pairs = np.array([query[:2] for query in queries])
-        tiles = sweep.score_pairs(cut, pairs, exact_gains(self.n))
+        tiles = batch.score_pairs(cut, pairs, exact_gains(self.n))
         found = np.concatenate([integer_mic(cut.grids, tile) for tile in tiles])
         return np.clip(found.astype(np.int64), 0, 2**VALUE_BITS)
 

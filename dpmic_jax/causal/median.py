@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Int64
 
-from dpmic_jax.dp.clipped import clipped_pmf
-from dpmic_jax.dp.enclosures import exact, integer
-from dpmic_jax.dp.events import ApproximateDP
-from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.dp.laws import DiscreteLaplace
-from dpmic_jax.dp.written import written
+from dpmic_jax.dp.accounting.events import ApproximateDP
+from dpmic_jax.dp.arithmetic.exact_decimal import written
+from dpmic_jax.dp.arithmetic.intervals import exact, integer
+from dpmic_jax.dp.noise.bounded import clipped_pmf
+from dpmic_jax.dp.noise.distributions import DiscreteLaplace
+from dpmic_jax.dp.rng.keys import AnyKey
 
 # The ideal laws end after 60 nats; what that adds to their probabilities, as a factor less 1.
 _ENDS = Fraction(1, 2**80)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dpmic_jax.causal.queries import Query
 from dpmic_jax.causal.search import Make, Search, empty_codes
-from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.accounting.events import PureDP
 
 
 class Level(NamedTuple):

@@ -13,7 +13,9 @@ import numpy as np
 from jaxtyping import Array, Int32, Key
 
 from dpmic_jax.causal.answers import Answers, computed
-from dpmic_jax.causal.points import (
+from dpmic_jax.causal.queries import Coded, DependenceTest, Query
+from dpmic_jax.causal.round_search import Finding, Round, by_rounds
+from dpmic_jax.causal.score_lattice import (
     TOP,
     level_lattice,
     level_points,
@@ -22,13 +24,11 @@ from dpmic_jax.causal.points import (
     power_of_two,
     priced,
 )
-from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.search import Make, Search, fraction
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
-from dpmic_jax.causal.stream import Finding, Round, by_rounds
-from dpmic_jax.dp.enclosures import integer
-from dpmic_jax.dp.keys import pair_key
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.dp.rng.keys import pair_key
 from dpmic_jax.dp.selection import SieveAndExamine, sieve
 
 _MOST_NATS = Fraction(80)  # of a release: there is next to no noise then

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from jaxtyping import Float64, Int64, Integer
 
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice
 
 # Scores in lattice steps are at most this, so that noise can be added within int32.
 MOST_STEPS = 2**29

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmic_jax.causal.queries import Coded
+from dpmic_jax.data.schema import Categories, OwnBin, Rule, Schema
+from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.mic.binning import by_range
-from dpmic_jax.schema import Categories, OwnBin, Rule, Schema
-from dpmic_jax.source import Source, open_source
 
 _ROWS = 2**18  # read at a time
 

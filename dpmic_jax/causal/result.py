@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpmic_jax.causal.orientation import cpdag
 from dpmic_jax.causal.skeleton import Skeleton
-from dpmic_jax.dp.events import Event, ReplaceOne, canonical
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne, canonical
 from dpmic_jax.results import SEEDED
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Array, Key
 
-from dpmic_jax.causal.allowance import Allowance
 from dpmic_jax.causal.answers import Answers, computed, kept_in
+from dpmic_jax.causal.budget_split import Allowance
 from dpmic_jax.causal.queries import Coded, DependenceTest
 from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.causal.result import CausalResult, CausalStatement
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
-from dpmic_jax.dp.callables import callable_name
-from dpmic_jax.dp.enclosures import integer
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, event_key, is_secret
-from dpmic_jax.dp.written import chance, positive, written
+from dpmic_jax.dp.accounting.callables import callable_name
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import chance, positive, written
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
+from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
-from dpmic_jax.runs.folder import Folder
 
 Make = Callable[[Coded], DependenceTest]
 

@@ -14,7 +14,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from math import isqrt
 
-from dpmic_jax.dp.enclosures import integer
+from dpmic_jax.dp.arithmetic.intervals import integer
 
 _FINE = 2**64  # roots are rounded to multiples of 1 / _FINE
 

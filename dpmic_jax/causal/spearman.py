@@ -21,8 +21,8 @@ import numpy as np
 from jaxtyping import Float64, Int64, Integer
 
 from dpmic_jax.causal import sensitivity
-from dpmic_jax.causal.blocks import Absolute, BlockTest, Signed
-from dpmic_jax.causal.prefix import above, below
+from dpmic_jax.causal.cumulative import above, below
+from dpmic_jax.causal.strata import Absolute, BlockTest, Signed
 
 _MOST = 2**20  # records, up to which n^3 fits int64
 

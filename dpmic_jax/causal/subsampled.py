@@ -17,11 +17,11 @@ from jaxtyping import Array, Float64, Int64, Key
 
 from dpmic_jax.causal.median import SmoothMedian
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
-from dpmic_jax.dp.callables import callable_name
-from dpmic_jax.dp.enclosures import integer
-from dpmic_jax.dp.events import Event, ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, event_key, fold, is_secret
-from dpmic_jax.dp.ledger import Receipt
+from dpmic_jax.dp.accounting.callables import callable_name
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.ledger.file import Receipt
+from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold, is_secret
 from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
 
 _PARTS, _NOISE = 0, 1  # what a key is for

@@ -20,8 +20,8 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Int32, Int64, UInt8
 
 from dpmic_jax.causal.queries import Coded, Query
+from dpmic_jax.mic.padding import decade_if_small, rung
 from dpmic_jax.mic.programs import EVERYWHERE, Program, compiled
-from dpmic_jax.mic.shapes import decade_if_small, rung
 
 LARGEST_TABLE = 2**20  # cells of one query
 _HELD = 2**22  # cells of the tables that are held at a time

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import SEED, the_key
@@ -24,8 +24,8 @@ def bounds() -> None:
 def template(table: str, out: Path | None) -> None:
     """Write a template for TABLE: the names of its columns, and nothing of its values."""
     with answered():
-        from dpmic_jax.schema import template
-        from dpmic_jax.source import column_names
+        from dpmic_jax.data.schema import template
+        from dpmic_jax.data.source import column_names
 
         text = template(column_names(table))
         if Path(table).suffix.lower() == ".csv":

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import JSON, SEED, check_picture, the_key, the_table
@@ -90,7 +90,7 @@ def causal(
         keep_compiled_programs()
         from dpmic_jax.causal.reading import TableCodes
         from dpmic_jax.causal.search import discover
-        from dpmic_jax.source import open_source
+        from dpmic_jax.data.source import open_source
 
         if picture is not None:
             check_picture("--picture", picture, out)
@@ -123,7 +123,7 @@ def causal_plan(
         keep_compiled_programs()
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of
-        from dpmic_jax.schema import read_schema
+        from dpmic_jax.data.schema import read_schema
 
         if (bounds is None) == (columns is None):
             raise ValueError("expected --bounds with the columns' names, or --columns, how many")

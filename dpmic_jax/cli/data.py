@@ -2,7 +2,7 @@
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 
 _OWNER = "not private: for the data's owner"
 _HEADING = ("column", "missing", "unreadable", "below", "above")
@@ -24,8 +24,8 @@ def check(table: str, bounds: str) -> None:
     in a part that no category has. Cells below low and above high count as low and high.
     """
     with answered():
-        from dpmic_jax.schema import read_schema
-        from dpmic_jax.source.files import open_file
+        from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.data.source.files import open_file
 
         source = open_file(table, read_schema(bounds))
         records = source.validate()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 
 
 @click.command()
@@ -13,8 +13,8 @@ from dpmic_jax.cli.exits import answered
 def demo(folder: Path) -> None:
     """Write the demo table and its bounds file to FOLDER, to look at."""
     with answered():
-        from dpmic_jax.demo import demo
-        from dpmic_jax.schema import schema_of
+        from dpmic_jax.data.demo import demo
+        from dpmic_jax.data.schema import schema_of
 
         data = demo()
         table, bounds = folder / "demo.csv", folder / "demo.toml"

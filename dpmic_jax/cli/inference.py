@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import BETA
 from dpmic_jax.cli.options import CELLS, FINENESS, JSON, the_table
@@ -67,7 +67,8 @@ def test(
     """
     with answered():
         keep_compiled_programs()
-        from dpmic_jax import LedgerFile, MICe, MICr, ScreenResult, ladder, seeded_key
+        from dpmic_jax.dp.ledger.file import LedgerFile
+        from dpmic_jax.dp.rng.keys import seeded_key
         from dpmic_jax.inference import (
             ByCandidates,
             ByPrivacy,
@@ -78,6 +79,9 @@ def test(
             Permutation,
             post_selection,
         )
+        from dpmic_jax.mic.grids import ladder
+        from dpmic_jax.mic.statistics import MICe, MICr
+        from dpmic_jax.results import ScreenResult
         from dpmic_jax.screening import bulk
 
         def made(n: int) -> IndependenceTest:
@@ -115,9 +119,9 @@ def units(
 ) -> None:
     """Say what an epsilon means in other units, and what level it leaves for tests."""
     with answered():
-        from dpmic_jax.dp.events import ApproximateDP, PureDP
+        from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
+        from dpmic_jax.dp.conversions import of_guarantee
         from dpmic_jax.dp.max_information import corrected_level, largest_epsilon
-        from dpmic_jax.dp.units import of_guarantee
 
         spent = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
         found = of_guarantee(spent, n=records, delta=delta, beta=beta)

@@ -9,7 +9,7 @@ def keep_compiled_programs() -> None:
     For commands that compile, once their words are understood: this imports JAX. A command never
     fails for want of a folder.
     """
-    from dpmic_jax import enable_compilation_cache
+    from dpmic_jax.mic.compilation_cache import enable_compilation_cache
 
     try:
         enable_compilation_cache()

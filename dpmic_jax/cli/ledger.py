@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.runs import stage
 
 EPSILON = click.option("--epsilon", type=float, required=True, help="Of all releases together.")
@@ -45,9 +45,10 @@ def init(
 ) -> None:
     """Make a ledger at PATH, for the data set of a bounds file."""
     with answered():
-        from dpmic_jax import Budget, ReplaceOne
+        from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.dp.accounting.events import ReplaceOne
+        from dpmic_jax.dp.ledger.budget import Budget
         from dpmic_jax.runs.data_set import create_ledger
-        from dpmic_jax.schema import read_schema
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
         schema = read_schema(bounds)
@@ -62,7 +63,7 @@ def init(
 def show(path: Path, beta: float) -> None:
     """Show what was spent of the budget, and on what, in all units."""
     with answered():
-        from dpmic_jax import LedgerFile
+        from dpmic_jax.dp.ledger.file import LedgerFile
 
         click.echo(_shown(path))
         content = LedgerFile.open(path).ledger
@@ -75,7 +76,7 @@ def show(path: Path, beta: float) -> None:
 def verify(path: Path) -> None:
     """Check all of a ledger: its pages, every entry, and that its totals are theirs."""
     with answered():
-        from dpmic_jax import LedgerFile
+        from dpmic_jax.dp.ledger.file import LedgerFile
 
         click.echo(f"{path}: {LedgerFile.open(path).verify()} entries, ok")
 
@@ -88,7 +89,9 @@ def verify(path: Path) -> None:
 def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int) -> None:
     """Replace the budget. A larger one is a weaker promise to the same people."""
     with answered():
-        from dpmic_jax import Budget, LedgerFile, ReplaceOne
+        from dpmic_jax.dp.accounting.events import ReplaceOne
+        from dpmic_jax.dp.ledger.budget import Budget
+        from dpmic_jax.dp.ledger.file import LedgerFile
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
         book = LedgerFile.open(path)
@@ -103,7 +106,7 @@ def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int
 def release(path: Path, entry: int) -> None:
     """Give back what is left of a reservation, by its number in `show`."""
     with answered():
-        from dpmic_jax import LedgerFile
+        from dpmic_jax.dp.ledger.file import LedgerFile
 
         book = LedgerFile.open(path)
         with _entering():
@@ -120,7 +123,8 @@ def _entering() -> Iterator[None]:
 
 
 def _shown(path: Path) -> str:
-    from dpmic_jax import Ledger, LedgerFile
+    from dpmic_jax.dp.ledger.budget import Ledger
+    from dpmic_jax.dp.ledger.file import LedgerFile
 
     book = LedgerFile.open(path)
     charges = book.charges  # reads and checks all, so once

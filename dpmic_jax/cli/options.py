@@ -19,7 +19,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 def the_key(seed: int | None) -> Any:
     """A secret key, or the seed's, with a warning."""
-    from dpmic_jax import secret_key, seeded_key
+    from dpmic_jax.dp.rng.keys import secret_key, seeded_key
 
     if seed is None:
         return secret_key()
@@ -54,7 +54,8 @@ def the_ask(text: str) -> Any:
 
 def the_statistic(cells: float | None, fineness: float) -> Any:
     """MICr of these cells and fineness, or the rule that finds them."""
-    from dpmic_jax import MICr, ladder
+    from dpmic_jax.mic.grids import ladder
+    from dpmic_jax.mic.statistics import MICr
     from dpmic_jax.screening import bulk
 
     return bulk if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
@@ -63,7 +64,7 @@ def the_statistic(cells: float | None, fineness: float) -> Any:
 def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
     """A table and what is public about it; "demo" is the one that comes with the package."""
     if table == DEMO:
-        from dpmic_jax.demo import demo
+        from dpmic_jax.data.demo import demo
 
         data = demo()
         return data.columns, bounds or data.bounds

@@ -5,7 +5,7 @@ import time
 
 import click
 
-from dpmic_jax.cli.exits import answered, tell_seconds
+from dpmic_jax.cli.errors import answered, tell_seconds
 from dpmic_jax.cli.kept import keep_compiled_programs
 
 STATISTICS = click.Choice(["micr", "mice"])
@@ -28,9 +28,11 @@ def pairwise(
     started = time.perf_counter()
     with answered():
         keep_compiled_programs()
-        from dpmic_jax import MICe, MICr, ladder, pairwise
-        from dpmic_jax.demo import demo
-        from dpmic_jax.table import Table
+        from dpmic_jax.data.demo import demo
+        from dpmic_jax.data.table import Table
+        from dpmic_jax.mic.grids import ladder
+        from dpmic_jax.mic.pairwise import pairwise
+        from dpmic_jax.mic.statistics import MICe, MICr
 
         data = demo()
         columns = Table(tuple(data.columns), tuple(data.columns.values()))

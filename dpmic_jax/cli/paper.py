@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.runs import stage
 
@@ -53,7 +53,7 @@ def tune(out: Path, quick: bool) -> None:
     with answered():
         keep_compiled_programs()
         from dpmic_jax.paper import tuning
-        from dpmic_jax.paper.choice import tuned
+        from dpmic_jax.paper.select_defaults import tuned
         from dpmic_jax.paper.store import Store
 
         stage.begun(resume=out)
@@ -179,8 +179,8 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     """What was tried beyond the tables: MICr-Geom otherwise, finer masters, other shapes."""
     with answered():
         keep_compiled_programs()
-        from dpmic_jax.paper import others
-        from dpmic_jax.paper import tried as trials
+        from dpmic_jax.paper import ablations as trials
+        from dpmic_jax.paper import shapes
         from dpmic_jax.paper.collections import data_folder
         from dpmic_jax.paper.page_tables import geom_table, others_table
         from dpmic_jax.paper.store import Store
@@ -199,7 +199,7 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
                 for n in ((250,) if quick else (250, 1000))
                 for row in trials.parts(n, 2 if quick else 10, trials.PARTS, seed=seed + 10)
             ],
-            "others": others.errors((250, 1000), 3 if quick else 50, seed=seed),
+            "others": shapes.errors((250, 1000), 3 if quick else 50, seed=seed),
         }
         _write(out / "tried.json", content)
         click.echo(geom_table(content["geom"]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered
+from dpmic_jax.cli.errors import answered
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.options import SEED, the_key, the_table
 
@@ -49,7 +49,7 @@ def report(
     result: the same command shows them again, and goes on if it was interrupted, for one charge.
     """
     with answered():
-        from dpmic_jax import ScreenResult
+        from dpmic_jax.results import ScreenResult
 
         source = run / "result.json" if run.is_dir() else run
         if not source.is_file():
@@ -62,7 +62,7 @@ def report(
         histograms = ()
         if wanted:
             keep_compiled_programs()
-            from dpmic_jax.schema import schema_of
+            from dpmic_jax.data.schema import schema_of
             from dpmic_jax.screening import buy_histograms
 
             if data is None or epsilon is None:

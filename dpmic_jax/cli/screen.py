@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.exits import answered, tell_seconds
+from dpmic_jax.cli.errors import answered, tell_seconds
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import (
@@ -133,7 +133,7 @@ def plan(
     """Say what a screen will cost and can show. No data is read."""
     with answered():
         keep_compiled_programs()
-        from dpmic_jax.schema import read_schema
+        from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
         if (bounds is None) == (columns is None):

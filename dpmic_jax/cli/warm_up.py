@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.exits import answered, tell_seconds
+from dpmic_jax.cli.errors import answered, tell_seconds
 from dpmic_jax.cli.options import CELLS, FINENESS, the_ask, the_statistic
 
 
@@ -32,7 +32,7 @@ def warm_up(
     """
     started = time.perf_counter()
     with answered():
-        from dpmic_jax import enable_compilation_cache
+        from dpmic_jax.mic.compilation_cache import enable_compilation_cache
 
         folder = _writable(enable_compilation_cache())
         before = _programs(folder)
@@ -66,7 +66,8 @@ def _screen_anything(
     import jax
     import numpy as np
 
-    from dpmic_jax import screen, secret_key
+    from dpmic_jax.dp.rng.keys import secret_key
+    from dpmic_jax.screening import screen
 
     values = np.random.default_rng(0).random((columns, records))
     names = [f"c{number}" for number in range(columns)]

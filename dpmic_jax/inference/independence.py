@@ -13,12 +13,12 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int, Key
 
-from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.inference import ranks
-from dpmic_jax.mic.binning import Column, Limits
+from dpmic_jax.data.limits import Column, Limits
+from dpmic_jax.data.table import FEWEST_RECORDS
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.inference import monte_carlo
 from dpmic_jax.mic.characteristic import Measure
-from dpmic_jax.mic.settings import Cut, MICr, Statistic
-from dpmic_jax.table import FEWEST_RECORDS
+from dpmic_jax.mic.statistics import Cut, MICr, Statistic
 
 PairPositions = Int[np.ndarray, "pairs 2"]
 PValues = Float[np.ndarray, " pairs"]
@@ -97,7 +97,7 @@ class EachPair:
 
 def require_level(test: IndependenceTest, level: float) -> None:
     """Refuse a test whose least p-value is above a level, and say how many draws reach it."""
-    needed = ranks.draws_needed(level)
+    needed = monte_carlo.draws_needed(level)
     if test.smallest_p > level:
         raise ValueError(
             f"the least p-value of this test is {test.smallest_p:.3g}, above the level "

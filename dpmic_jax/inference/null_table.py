@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.inference import ranks, shuffling
+from dpmic_jax.data.limits import Column, Limits
+from dpmic_jax.dp.rng.keys import AnyKey
+from dpmic_jax.inference import monte_carlo, shuffling
 from dpmic_jax.inference.independence import (
     PairPositions,
     PValues,
@@ -16,10 +17,9 @@ from dpmic_jax.inference.independence import (
     renumbered,
 )
 from dpmic_jax.inference.nulls import null_law
-from dpmic_jax.mic.binning import Column, Limits
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
-from dpmic_jax.mic.settings import MICe
-from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.mic.ties import grouped, random
 
 
@@ -54,11 +54,11 @@ class NullTable:
                 "the null law is known for ties=grouped and ties=random(key); use Permutation"
             )
         check_measure(self.measure)
-        ranks.checked_draws(self.draws)
+        monte_carlo.checked_draws(self.draws)
 
     @property
     def smallest_p(self) -> float:
-        return ranks.smallest_p(self.draws)
+        return monte_carlo.smallest_p(self.draws)
 
     def p_values(
         self,

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from dpmic_jax.dp.keys import AnyKey, noise_key, wrap
-from dpmic_jax.inference import ranks, shuffling
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
+from dpmic_jax.inference import monte_carlo, shuffling
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.settings import MICe
-from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.mic.ties import grouped
 
 
@@ -54,9 +54,9 @@ class NullLaw:
         """(1 + #{draws at least as large}) / (draws + 1) of each value."""
         observed = np.asarray(observed, np.float64)
         # What is not a number is sorted behind all numbers, so it counts as large.
-        smaller = np.searchsorted(self.values, ranks.lowered(observed), side="left")
+        smaller = np.searchsorted(self.values, monte_carlo.lowered(observed), side="left")
         as_large = self.draws - np.where(np.isnan(observed), 0, smaller)
-        return ranks.p_values(as_large, self.draws)
+        return monte_carlo.p_values(as_large, self.draws)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table and its settings to `path`, as npz."""
@@ -133,7 +133,9 @@ def null_law(
     # Without ties their rule plays no part, and a key in it would tell equal calls apart.
     statistic = replace(statistic, ties=grouped)
     words = np.asarray(jax.random.key_data(noise_key(key))).tolist()
-    return _drawn(statistic, n, measure, ranks.checked_draws(draws), tuple(words), tuple(devices))
+    return _drawn(
+        statistic, n, measure, monte_carlo.checked_draws(draws), tuple(words), tuple(devices)
+    )
 
 
 @lru_cache(maxsize=64)

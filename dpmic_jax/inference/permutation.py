@@ -25,8 +25,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.inference import ranks, shuffling
+from dpmic_jax.data.limits import Column, Limits
+from dpmic_jax.data.table import BoundsOf, Pairs, bounds_of, positions, table
+from dpmic_jax.dp.rng.keys import AnyKey
+from dpmic_jax.inference import monte_carlo, shuffling
 from dpmic_jax.inference.independence import (
     PairPositions,
     PValues,
@@ -35,11 +37,9 @@ from dpmic_jax.inference.independence import (
     cut_used,
     renumbered,
 )
-from dpmic_jax.mic.binning import Column, Limits
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
-from dpmic_jax.mic.settings import Cut, MICe, MICr, Statistic
-from dpmic_jax.mic.sweep import Device
-from dpmic_jax.table import BoundsOf, Pairs, bounds_of, positions, table
+from dpmic_jax.mic.statistics import Cut, MICe, MICr, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +67,11 @@ class Permutation:
                 f"{type(self.statistic).__name__}"
             )
         check_measure(self.measure)
-        ranks.checked_draws(self.draws)
+        monte_carlo.checked_draws(self.draws)
 
     @property
     def smallest_p(self) -> float:
-        return ranks.smallest_p(self.draws)
+        return monte_carlo.smallest_p(self.draws)
 
     def p_values(
         self,
@@ -93,7 +93,7 @@ class Permutation:
         as_large = count_as_large(
             cut, places, self.measure, self.draws, key=key, devices=self.devices
         )
-        return ranks.p_values(as_large, self.draws)
+        return monte_carlo.p_values(as_large, self.draws)
 
 
 def permutation_p_values(
@@ -145,6 +145,6 @@ def count_as_large(
     counts, lane = np.zeros(len(pairs), np.int64), 0
     for values in itertools.chain([first], tiles):
         pair = np.arange(lane, lane + len(values)) % len(pairs)
-        np.add.at(counts, pair, ranks.at_least(values, observed[pair]))
+        np.add.at(counts, pair, monte_carlo.at_least(values, observed[pair]))
         lane += len(values)
     return counts

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import AnyKey
-from dpmic_jax.inference.control import Control, FamilyWise
-from dpmic_jax.inference.corrections import ByPrivacy, Correction, Guard
+from dpmic_jax.data.limits import Column
+from dpmic_jax.data.source import Source, open_source
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.inference.independence import IndependenceTest
-from dpmic_jax.mic.binning import Column
+from dpmic_jax.inference.multiple_testing import Control, FamilyWise
+from dpmic_jax.inference.selection import ByPrivacy, Correction, Guard
 from dpmic_jax.results import ScreenResult
-from dpmic_jax.source import Source, open_source
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
 FAMILY_WISE, BY_PRIVACY = FamilyWise(), ByPrivacy()

@@ -19,9 +19,10 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Float, Int, Integer, Key, UInt32
 from tqdm import tqdm
 
-from dpmic_jax.dp.keys import AnyKey, noise_key, wrap
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
+from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure
 from dpmic_jax.mic.coding import (
     Codes,
@@ -31,11 +32,10 @@ from dpmic_jax.mic.coding import (
     RefinedCodes,
     cheaper_codes,
 )
-from dpmic_jax.mic.gains import exact_gains
+from dpmic_jax.mic.kernel import BucketCounts, Layout, count
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
-from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.sweep import Device
-from dpmic_jax.mic.tile import BucketCounts, Layout, count
+from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.xlogx import exact_gains
 
 # The draw in which nothing is shuffled.
 OBSERVED = 0
@@ -129,17 +129,17 @@ class _Tiles:
         devices: Sequence[Device],
         tile: int,
     ):
-        self._mesh, self._workers = Mesh(np.array(devices), ("pairs",)), sweep.workers(devices)
+        self._mesh, self._workers = Mesh(np.array(devices), ("pairs",)), batch.workers(devices)
         self._n, self._pairs, self._draws, self._key = cut.n, pairs, draws, key
         codes = cheaper_codes(cut.masters, cut.rows)
         self._empty = codes.empty if isinstance(codes, RefinedCodes) else ()
         self._records = jax.tree.leaves(codes)[0].shape[-1]  # with those that only pad
         room = max(1, SHUFFLE_BYTES // (40 * self._records))
-        layout = sweep.layout_for(cut.grids, PLANNED_LANES, devices[0].platform)
+        layout = batch.layout_for(cut.grids, PLANNED_LANES, devices[0].platform)
         layout = layout._replace(pairs=min(layout.pairs, 1 << (room.bit_length() - 1)))
         self._room, self._tile = layout.pairs, min(tile, layout.pairs)
         self._codes, gains = on_devices(self._mesh, (codes, exact_gains(cut.n)))
-        self._optimise = sweep.Optimiser(layout, self._mesh, gains, self._others(layout))
+        self._optimise = batch.Optimiser(layout, self._mesh, gains, self._others(layout))
         self._lay_out, self._count, _ = self._optimise.others
 
     def _others(self, layout: Layout) -> list[Call]:
@@ -160,12 +160,12 @@ class _Tiles:
         # As many tiles as keep all workers busy to the end, of even size.
         tiles = min(-(-lanes // (most * self._workers)) * self._workers, lanes)
         tasks = (range(i * lanes // tiles, (i + 1) * lanes // tiles) for i in range(tiles))
-        return sweep.in_order(self._run, tasks, self._workers)
+        return batch.in_order(self._run, tasks, self._workers)
 
     def _run(self, lanes: range) -> Int[np.ndarray, "entries 2 lanes"]:
         draw, pair = np.divmod(np.array(lanes), len(self._pairs))
         chosen = np.stack([pair, self._draws.start + draw], axis=1)
-        pair, draw, number = sweep.share_out(chosen, self._mesh.size, self._room)
+        pair, draw, number = batch.share_out(chosen, self._mesh.size, self._room)
         orders = np.empty((len(draw), self._records), np.int32)
         orders[:, : self._n] = shuffles(self._key, draw, self._n, self._mesh)
         # Records that only pad stay where they are.

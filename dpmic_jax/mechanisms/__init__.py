@@ -1,6 +1,6 @@
 """A statistic, a sensitivity and a noise law make something that may be released."""
 
-from dpmic_jax.mechanisms.additive import MICeLap, MICrGauss, MICrLap
+from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrGauss, MICrLap
 from dpmic_jax.mechanisms.bounds import (
     EqualCells,
     OctaveCells,
@@ -10,12 +10,8 @@ from dpmic_jax.mechanisms.bounds import (
 )
 from dpmic_jax.mechanisms.debias import BetaPrior, debias, fitted_prior
 from dpmic_jax.mechanisms.histogram import HistogramRelease, MICrHistogram
-from dpmic_jax.mechanisms.population import mic_star_estimate
-from dpmic_jax.mechanisms.published import (
-    PublishedMICeLap,
-    PublishedMICrGeom,
-    PublishedMICrLap,
-)
+from dpmic_jax.mechanisms.mic_star import mic_star_estimate
+from dpmic_jax.mechanisms.published import PublishedMICeLap, PublishedMICrGeom, PublishedMICrLap
 from dpmic_jax.mechanisms.release import PrivateValue, Release
 from dpmic_jax.mechanisms.variation import VariationLap
 

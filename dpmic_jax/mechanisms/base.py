@@ -8,14 +8,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from jaxtyping import Int, PRNGKeyArray
 
-from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import event_key
+from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.table import BoundsOf, Pairs, Table, bounds_of, positions
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.rng.keys import event_key
 from dpmic_jax.mechanisms.inputs import Held, held_pair, held_table
 from dpmic_jax.mechanisms.release import Key, PrivateValue
-from dpmic_jax.mic.binning import Bounds
-from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, Payment, charged_release
-from dpmic_jax.table import BoundsOf, Pairs, Table, bounds_of, positions
 
 Released = TypeVar("Released", bound=PrivateValue)
 Positions = Int[np.ndarray, "pairs 2"]

@@ -27,16 +27,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Int32
 
-from dpmic_jax.dp.enclosures import integer
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, event_key, is_secret
-from dpmic_jax.dp.ledger import Receipt
+from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.table import bounds_of
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, written
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.ledger.file import Receipt
+from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.dp.selection import PermuteAndFlip
-from dpmic_jax.dp.written import positive, written
 from dpmic_jax.mechanisms.inputs import Held, held_column
-from dpmic_jax.mic.binning import Bounds, Column
 from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
-from dpmic_jax.table import bounds_of
 
 _MOST_CELLS = 2**20
 _MARGIN = Context(prec=30)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.dp.events import ZCDP
+from dpmic_jax.dp.accounting.events import ZCDP
 from dpmic_jax.mechanisms.release import Release
 
 _GRID = 512

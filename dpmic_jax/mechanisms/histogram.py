@@ -2,9 +2,9 @@
 
 Relation: one person's records are replaced by others; n and the bounds of the columns are public.
 A replaced record leaves one cell of the histogram and enters another, so two counts move by one.
-Each count is released by itself with noise that is epsilon/2-DP for a move by one (`dp.clipped`),
-with noise of its own. So a record costs epsilon/2 twice, and r records, one after the other, cost
-r epsilon: noise for epsilon / r keeps epsilon for a person who owns r.
+Each count is released by itself with noise that is epsilon/2-DP for a move by one
+(`dp.noise.bounded`), with noise of its own. So a record costs epsilon/2 twice, and r records, one
+after the other, cost r epsilon: noise for epsilon / r keeps epsilon for a person who owns r.
 
 What follows sees the noisy counts only, so it is free: a picture of the joint distribution, the
 characteristic matrix and every statistic that is read off it.
@@ -17,20 +17,21 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax import histogram
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import is_secret
-from dpmic_jax.dp.ledger import Receipt
+from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, written
+from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.noise import TruncatedGeometric
-from dpmic_jax.dp.written import positive, written
-from dpmic_jax.histogram import Design
+from dpmic_jax.dp.rng.keys import is_secret
+from dpmic_jax.mechanisms import deconvolution
 from dpmic_jax.mechanisms.base import OnBounds, Positions
+from dpmic_jax.mechanisms.deconvolution import Design
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise
-from dpmic_jax.mic.binning import Bounds, by_range
+from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.binning import by_range
 from dpmic_jax.mic.characteristic import Characteristic
-from dpmic_jax.mic.sweep import Device
 from dpmic_jax.runs.charged import ChargedRun
-from dpmic_jax.table import Table
 
 # Counts are clipped to this many scales of the noise beyond 0 and n: hardly ever.
 _ROOM = 30
@@ -63,7 +64,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
     """
 
     epsilon: float
-    design: Design | Callable[..., Design] = histogram.design
+    design: Design | Callable[..., Design] = deconvolution.design
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
@@ -131,9 +132,12 @@ class MICrHistogram(OnBounds[HistogramRelease]):
           counts: that were released, with the settings of this mechanism.
           event, secret, receipt: of their release.
         """
-        design, variance = self.settings(event.n), histogram.laplace_variance(float(self._a_record))
+        design, variance = (
+            self.settings(event.n),
+            deconvolution.laplace_variance(float(self._a_record)),
+        )
         found = [
-            histogram.estimate(part, n=event.n, variance=variance, design=design)
+            deconvolution.estimate(part, n=event.n, variance=variance, design=design)
             for part in np.split(counts, range(_TOGETHER, len(counts), _TOGETHER))
         ]
         matrix = Characteristic(

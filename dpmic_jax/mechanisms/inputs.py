@@ -14,12 +14,12 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float
 
-from dpmic_jax.mic.binning import Bounds, Column
-from dpmic_jax.schema import Number
-from dpmic_jax.source import memory
-from dpmic_jax.source.coding import holding
-from dpmic_jax.source.memory import Held as Container
-from dpmic_jax.table import FEWEST_RECORDS, Table
+from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.schema import Number
+from dpmic_jax.data.source import memory
+from dpmic_jax.data.source.coding import holding
+from dpmic_jax.data.source.memory import Held as Container
+from dpmic_jax.data.table import FEWEST_RECORDS, Table
 
 _NUMBERS = Number(0, 1)  # what containers have to hold, whatever the bounds
 

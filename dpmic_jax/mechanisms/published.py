@@ -14,24 +14,25 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int
 
-from dpmic_jax import sensitivity, table_2
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.keys import is_secret
+from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, positive, written
 from dpmic_jax.dp.noise import TruncatedGeometric
-from dpmic_jax.dp.written import at_least, positive, written
-from dpmic_jax.mechanisms.additive import Additive, MICeLap, MICrLap
+from dpmic_jax.dp.rng.keys import is_secret
+from dpmic_jax.mechanisms import published_defaults, sensitivity
+from dpmic_jax.mechanisms.additive_noise import Additive, MICeLap, MICrLap
 from dpmic_jax.mechanisms.base import OnBounds, Positions
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise, described
-from dpmic_jax.mic import sweep
-from dpmic_jax.mic.binning import Bounds, codes
+from dpmic_jax.mic import batch
+from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.binning import codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
-from dpmic_jax.mic.gains import FastGains
 from dpmic_jax.mic.grids import Bucket
-from dpmic_jax.mic.settings import Cut, MICr
-from dpmic_jax.mic.sweep import Device
-from dpmic_jax.mic.tile import Layout
+from dpmic_jax.mic.kernel import Layout
+from dpmic_jax.mic.statistics import Cut, MICr
+from dpmic_jax.mic.xlogx import FastGains
 from dpmic_jax.runs.charged import ChargedRun
-from dpmic_jax.table import Table
 
 
 class _PublishedBound(Additive):
@@ -47,7 +48,7 @@ class _PublishedBound(Additive):
 class PublishedMICrLap(_PublishedBound, MICrLap):
     """MICr-Lap with the sensitivity (4 log2 n + 6) / n of Theorem 4.3: valid, not needed."""
 
-    statistic: MICr | Callable[[int, float], MICr] = table_2.micr_lap
+    statistic: MICr | Callable[[int, float], MICr] = published_defaults.micr_lap
 
 
 class PublishedMICeLap(_PublishedBound, MICeLap):
@@ -70,7 +71,7 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
     """
 
     epsilon: float
-    statistic: MICr | Callable[[int, float], MICr] = table_2.micr_geom
+    statistic: MICr | Callable[[int, float], MICr] = published_defaults.micr_geom
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
@@ -113,7 +114,7 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
         law = TruncatedGeometric(epsilon=written(self.epsilon) / 2, n=n)
         cut = self.settings(n).cut(data.columns, limits)
         device = (devices or jax.devices())[0]
-        layout = sweep.layout_for(cut.grids, len(pairs), device.platform)
+        layout = batch.layout_for(cut.grids, len(pairs), device.platform)
         values = []
         for start in range(0, len(pairs), layout.pairs):
             some = pairs[start : start + layout.pairs]
@@ -147,7 +148,7 @@ def _mic(layout: Layout, noisy: Int[np.ndarray, "pairs cells"], device: Device) 
     counts = [_padded(layout, bucket, left) for bucket in layout.buckets]
     most = 2 ** int(records.max()).bit_length()
     mesh = Mesh(np.array([device]), ("pairs",))
-    optimise = sweep.Optimiser(layout, mesh, FastGains.of(most))
+    optimise = batch.Optimiser(layout, mesh, FastGains.of(most))
     found = optimise(jax.device_put(counts, device), np.array([len(noisy)], np.int32))
     entries = np.concatenate([[g] * (grid.parts - 1) for g, grid in enumerate(grids)])
     information = np.rint(found * (most / np.maximum(records, 1))[entries]).astype(np.int64)

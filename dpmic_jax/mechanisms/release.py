@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray
 
-from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import SecretKey, is_secret, pair_key
-from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
-from dpmic_jax.dp.ledger import Receipt
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.ledger.file import Receipt
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
+from dpmic_jax.dp.rng.keys import SecretKey, is_secret, pair_key
 from dpmic_jax.mic.characteristic import VALUE_BITS
 from dpmic_jax.mic.grids import MasterRule, Sizes, all_sizes, cells, definition, ladder, reshef
-from dpmic_jax.mic.settings import Statistic
+from dpmic_jax.mic.statistics import Statistic
 from dpmic_jax.runs.charged import ChargedRun
 
 Key = SecretKey | PRNGKeyArray

@@ -21,18 +21,18 @@ from fractions import Fraction
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax import sensitivity
-from dpmic_jax.dp.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.lattice import Lattice, LatticeLaplace
-from dpmic_jax.dp.written import positive, whole, written
+from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole, written
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeLaplace
+from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.base import OnBounds, Positions
 from dpmic_jax.mechanisms.histogram import cell_counts
 from dpmic_jax.mechanisms.release import Release, add_noise, release_of
-from dpmic_jax.mic.binning import Bounds
-from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.variation import variation
 from dpmic_jax.runs.charged import ChargedRun
-from dpmic_jax.table import Table
 
 _FEWEST, _MOST = 2, 256  # parts of an axis
 _TOGETHER = 256  # pairs counted at a time

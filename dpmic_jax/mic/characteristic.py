@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int, Int64
 
 from dpmic_jax.mic.binning import Cuts
-from dpmic_jax.mic.gains import UNIT
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.settings import Cut
+from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.xlogx import UNIT
 
 
 class Entries(NamedTuple):

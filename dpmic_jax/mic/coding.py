@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Integer
 
 from dpmic_jax.mic.binning import Partitions, codes
-from dpmic_jax.mic.shapes import decade, decade_if_small, rung
+from dpmic_jax.mic.padding import decade, decade_if_small, rung
 
 
 # What follows is Any, as it may be in numpy, on a device, or only a shape.

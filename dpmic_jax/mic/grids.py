@@ -8,7 +8,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import NamedTuple
 
-from dpmic_jax.mic.shapes import rung
+from dpmic_jax.mic.padding import rung
 
 # The recursion holds bits of information as int32 in units of 2^-26, with -16 standing
 # for "impossible": the entropy of the rows has to stay below 15 bits.

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, Num
 
-from dpmic_jax.mic.gains import UNIT, Gains
+from dpmic_jax.mic.xlogx import UNIT, Gains
 
 # Below any information that grids.MOST_ROWS allows, and far enough from -2^31 to add to.
 IMPOSSIBLE = np.int32(-16 * UNIT)

@@ -25,7 +25,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, Int
 
 from dpmic_jax.mic.grids import Cells, Grid
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 
 FEWEST_RECORDS = 4
 

@@ -15,13 +15,13 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Int
 
+from dpmic_jax.mic.batch import Device, Optimiser, layout_for, share_out
 from dpmic_jax.mic.coding import FineCodes, filled, fine_edges, refined_shape
-from dpmic_jax.mic.gains import Gains
+from dpmic_jax.mic.kernel import Layout, add_records, count_refined
+from dpmic_jax.mic.padding import decade
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program, on_devices
-from dpmic_jax.mic.settings import Cut
-from dpmic_jax.mic.shapes import decade
-from dpmic_jax.mic.sweep import Device, Optimiser, layout_for, share_out
-from dpmic_jax.mic.tile import Layout, add_records, count_refined
+from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.xlogx import Gains
 
 
 def joined(cuts: Iterable[Cut], n: int) -> Cut:

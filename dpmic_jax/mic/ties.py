@@ -6,7 +6,8 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from dpmic_jax.mic.binning import Column, Order
+from dpmic_jax.data.limits import Column
+from dpmic_jax.mic.binning import Order
 
 
 def grouped(values: Column, column: int) -> Order:

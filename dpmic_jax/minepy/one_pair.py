@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
-from dpmic_jax.mic import few
+from dpmic_jax.mic import numpy_scorer
 from dpmic_jax.mic.characteristic import Characteristic
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.minepy.partitions import Columns, Runs, clumps, parts_of, superclumps
@@ -47,7 +47,7 @@ def _edge_counts(
 
 def merge(edge_counts: Int[np.ndarray, "edges rows"], parts: int) -> Float[np.ndarray, " sizes"]:
     """Most information that 2, 3, ..., `parts` merged parts can keep, in bits: OptimizeXAxis."""
-    bits = few.merge(edge_counts, parts, _phi(int(edge_counts[-1].sum())))
+    bits = numpy_scorer.merge(edge_counts, parts, _phi(int(edge_counts[-1].sum())))
     # What is left where nothing is told is rounding, which a geometric mean would show.
     return np.where(bits < ROUNDING, 0, bits)
 

@@ -8,11 +8,11 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Float, Int
 
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import Characteristic
-from dpmic_jax.mic.gains import UNIT, gains_for
+from dpmic_jax.mic.kernel import Layout
 from dpmic_jax.mic.programs import on_devices
-from dpmic_jax.mic.tile import Layout
+from dpmic_jax.mic.xlogx import UNIT, gains_for
 from dpmic_jax.minepy import one_pair, tile
 from dpmic_jax.minepy.mine import numbers, same_length
 from dpmic_jax.minepy.partitions import Columns, cut_columns
@@ -108,17 +108,17 @@ def _together(
     layout = tile.layout_for(plan.grids, len(pairs), platform)
     counting = tile.counting_program(layout, tile.blocks_for(layout, columns, platform))
     table, gains = on_devices(mesh, (tile.pack(columns), gains_for(n)))
-    none = sweep.share_out(pairs[:0], 1, layout.pairs)
-    optimise = sweep.Optimiser(layout, mesh, gains, [(counting, (table, *none, np.int32(n)))])
+    none = batch.share_out(pairs[:0], 1, layout.pairs)
+    optimise = batch.Optimiser(layout, mesh, gains, [(counting, (table, *none, np.int32(n)))])
     (count,) = optimise.others
 
     def run(wanted: Int[np.ndarray, "some 2"]) -> Characteristic:
-        share = sweep.share_out(wanted, 1, layout.pairs)
+        share = batch.share_out(wanted, 1, layout.pairs)
         bits = optimise(count(table, *share, np.int32(n)), share.number) / UNIT
         return characteristic(plan, bits, columns.obtained[wanted[:, ::-1].T].transpose(2, 0, 1))
 
-    workers = sweep.workers(devices)
-    yield from sweep.in_order(run, tiles(pairs, layout, workers), workers)
+    workers = batch.workers(devices)
+    yield from batch.in_order(run, tiles(pairs, layout, workers), workers)
 
 
 def tiles(

@@ -1,6 +1,6 @@
 """Many pairs at once: rows, superclumps and counts in one compiled program.
 
-From the counts on it is `dpmic_jax.mic.tile` that goes on, with the same programs for everyone.
+From the counts on it is `dpmic_jax.mic.kernel` that goes on, with the same programs for everyone.
 
 A lane is a pair in one orientation on one grid. Ranks come first and lanes last, so that walking
 along the ranks is arithmetic on whole vectors. Pairs are taken a block at a time, and their grids
@@ -19,11 +19,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Int, Integer
 
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.grids import Grid
+from dpmic_jax.mic.kernel import BucketCounts, Layout
+from dpmic_jax.mic.padding import decade_if_small, rung
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
-from dpmic_jax.mic.shapes import decade_if_small, rung
-from dpmic_jax.mic.tile import BucketCounts, Layout
 from dpmic_jax.minepy.partitions import Columns
 from dpmic_jax.minepy.superclumps import clumps, row_of, short, superclumps
 
@@ -70,7 +70,7 @@ class Blocks(NamedTuple):
 
 def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
     """`sweep.layout_for`, and less at a time where a tile's counts would be too many."""
-    layout = sweep.layout_for(grids, pairs if pairs <= SOME else max(pairs, MANY), platform)
+    layout = batch.layout_for(grids, pairs if pairs <= SOME else max(pairs, MANY), platform)
     while layout.pairs > 1 and layout.cells > MOST_HELD:
         # As many lanes as there are pairs for; but a vector has some.
         lanes = max(layout.lanes // 2, FEWEST_LANES)
@@ -137,7 +137,7 @@ def count(
       blocks: how many pairs and grids are taken at a time; static.
 
     Returns:
-      Counts of all lanes, bucket by bucket, as `dpmic_jax.mic.tile.count` has them.
+      Counts of all lanes, bucket by bucket, as `dpmic_jax.mic.kernel.count` has them.
     """
     lanes, shapes = _lanes(layout, blocks)
     width = 2 * blocks.pairs * blocks.grids

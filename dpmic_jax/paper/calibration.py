@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Float32
 
+from dpmic_jax.data.table import Table
 from dpmic_jax.mechanisms.histogram import cell_counts
 from dpmic_jax.mechanisms.variation import parts_for
 from dpmic_jax.mic.variation import variation
 from dpmic_jax.paper import family
-from dpmic_jax.table import Table
 
 RECORDS = (25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000)
 SETS = (40, 40, 40, 20, 20, 20, 10, 5, 3, 1)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from dpmic_jax import tuned
+from dpmic_jax.mechanisms import tuned_defaults
 from dpmic_jax.mic.grids import Grid, ladder
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.paper.store import Part, Store
 from dpmic_jax.screening.levels import MOST_RECORDS
 from dpmic_jax.screening.planning import bulk
@@ -83,14 +83,14 @@ def default_settings() -> dict[MICr, int]:
 
 def _records() -> list[int]:
     """Every n to 100, those of the table of defaults and right after them, many between them."""
-    known = {row["n"] for row in tuned.settings()}
+    known = {row["n"] for row in tuned_defaults.settings()}
     steps = math.ceil(math.log(max(known) / 100) / math.log(_RATIO))
     between = {round(100 * _RATIO**step) for step in range(steps)}
     return sorted({*range(4, 100), *known, *(n + 1 for n in known), *between})
 
 
 def _settings_at(n: int) -> Iterator[MICr]:
-    epsilons = sorted({row["epsilon"] for row in tuned.settings()})
+    epsilons = sorted({row["epsilon"] for row in tuned_defaults.settings()})
     yield from (bulk(n, epsilon) for epsilon in epsilons)
     for low, high in pairwise(epsilons):
         # An entry of the table of defaults may have other sizes than all around it.

@@ -13,8 +13,8 @@ from jaxtyping import Float, Int32
 from scipy.special import ndtr
 from tqdm import tqdm
 
-from dpmic_jax.mic.gains import UNIT, FastGains
 from dpmic_jax.mic.grids import Grid
+from dpmic_jax.mic.xlogx import UNIT, FastGains
 from dpmic_jax.paper.mixtures import Mixture, cell_masses
 from dpmic_jax.paper.scoring import optimiser
 

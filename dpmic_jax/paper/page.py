@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from dpmic_jax import tuned
-from dpmic_jax.paper import printed, summary
+from dpmic_jax.mechanisms import tuned_defaults
+from dpmic_jax.paper import published_values, summary
 from dpmic_jax.paper.page_tables import (
     OURS,
     consistency_table,
@@ -56,10 +56,10 @@ def page(content: dict[str, Any]) -> str:
         "\nWhat section 5.1 says in words, at epsilon = 1:\n",
         _in_words(synthetic["rows"]),
         "\n## Table 2\n",
-        _TUNING.format(command=tuned.made_by()),
-        table_2(tuned.published()),
+        _TUNING.format(command=tuned_defaults.made_by()),
+        table_2(tuned_defaults.published()),
         "\nThe package's defaults, with noise of the exact sensitivity:\n",
-        defaults_table(tuned.settings()),
+        defaults_table(tuned_defaults.settings()),
         _FINER.format(finest=max(FINENESS), **tried),
         finer_table(tried["finer"]),
         _finer_text(tried["finer"]),
@@ -154,11 +154,11 @@ def _missed(rows: Rows) -> str:
 
 
 def _geom_text(tried: dict[str, Any]) -> str:
-    name, (*_, geom) = "Spellman4381", printed.REAL[1.0, "Spellman4381"]
+    name, (*_, geom) = "Spellman4381", published_values.REAL[1.0, "Spellman4381"]
     return _GEOM.format(
         command=tried["command"],
         draws=tried["draws"],
-        unsigned=printed.UNSIGNED[name, "MICr-Geom"],
+        unsigned=published_values.UNSIGNED[name, "MICr-Geom"],
         cell=geom,
         setting=summary.setting_of("MICr-Geom", 4381, 1.0),
     )
@@ -181,7 +181,7 @@ def _verdict(rows: Rows) -> str:
     short = []
     for (n, epsilon), errors in errors_of(rows).items():
         ours = min(errors[name] for name in OURS)
-        best = min(errors[name] for name in printed.MECHANISMS)
+        best = min(errors[name] for name in published_values.MECHANISMS)
         if ours > 0.75 * best and ours > 1.1 * errors["ours, noiseless"]:
             short.append(f"n = {n}, epsilon = {epsilon:g} ({ours / best:.2f})")
     return (
@@ -194,12 +194,12 @@ def _verdict(rows: Rows) -> str:
 def _in_words(rows: Rows) -> str:
     at = {(row["n"], row["mechanism"]): row for row in rows if row["epsilon"] == 1}
     lines = []
-    for name, wanted in printed.SYNTHETIC_BIAS.items():
+    for name, wanted in published_values.SYNTHETIC_BIAS.items():
         if (5000, name) in at:
             found = ", ".join(f"{value:.3f}" for value in at[5000, name]["bias"])
             said = ", ".join(f"{value:g}" for value in wanted)
             lines.append([f"{name}, n = 5000: least, median and largest bias", found, said])
-    for name, wanted in printed.SYNTHETIC_VARIANCE.items():
+    for name, wanted in published_values.SYNTHETIC_VARIANCE.items():
         if (250, name) in at:
             found = f"{at[250, name]['variance']:.4f}"
             lines.append([f"{name}, n = 250: median variance", found, f"{wanted:g}"])

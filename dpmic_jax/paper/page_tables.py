@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dpmic_jax.paper import printed, summary
+from dpmic_jax.paper import published_values, summary
 from dpmic_jax.paper.functions import FUNCTIONS
 from dpmic_jax.paper.summary import Rows
 
@@ -24,7 +24,7 @@ def real_table(rows: Rows) -> str:
     lines = []
     for row in rows:
         cell = summary.printed_cell(row)
-        error = printed.UNSIGNED.get((row["collection"], row["mechanism"]))
+        error = published_values.UNSIGNED.get((row["collection"], row["mechanism"]))
         error = error if row["epsilon"] == 1 else None
         lines.append(
             [
@@ -126,7 +126,7 @@ def synthetic_table(rows: Rows) -> str:
     """Mean absolute errors over the distributions."""
     lines = []
     for (n, epsilon), errors in errors_of(rows).items():
-        best = min(errors[name] for name in printed.MECHANISMS)
+        best = min(errors[name] for name in published_values.MECHANISMS)
         ours = min(errors[name] for name in OURS)
         values = [f"{error:.4f}" for error in errors.values()]
         lines.append([f"{n}", f"{epsilon:g}", *values, f"{ours / best:.2f}"])
@@ -142,7 +142,7 @@ def table_2(published: Rows) -> str:
     lines = []
     for row in published:
         for name in ("MICr-Lap", "MICr-Geom"):
-            c, B = printed.TABLE_2[row["n"]][places[name, row["epsilon"]]]
+            c, B = published_values.TABLE_2[row["n"]][places[name, row["epsilon"]]]
             best, *_ = found = row[name]
             above = next((w / best[2] - 1 for fc, fB, w in found if (fc, fB) == (c, B)), None)
             lines.append(

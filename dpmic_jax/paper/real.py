@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float, Float32, PRNGKeyArray
 from tqdm import tqdm
 
-from dpmic_jax.dp.keys import event_key
+from dpmic_jax.dp.rng.keys import event_key
 from dpmic_jax.mechanisms import (
     MICrLap,
     PublishedMICeLap,
@@ -20,14 +20,14 @@ from dpmic_jax.mechanisms import (
     debias,
     fitted_prior,
 )
-from dpmic_jax.mechanisms.additive import lattice_points
+from dpmic_jax.mechanisms.additive_noise import lattice_points
 from dpmic_jax.mechanisms.published import master_counts
 from dpmic_jax.mechanisms.release import Release, add_noise, on_lattice
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import VALUE_BITS, characteristic, mic
-from dpmic_jax.mic.gains import gains_for
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.settings import MICe, MICr
+from dpmic_jax.mic.statistics import MICe, MICr
+from dpmic_jax.mic.xlogx import gains_for
 from dpmic_jax.paper import scoring
 from dpmic_jax.paper.collections import Collection
 from dpmic_jax.paper.geometric import noisy_grids
@@ -52,7 +52,7 @@ Releases = Iterator[tuple[str, Any]]  # of draws by pairs
 def truth(collection: Collection) -> Float[np.ndarray, " pairs"]:
     """MICe of every data set, with alpha = 0.6 and c = 15."""
     cut = MICe().cut(collection.columns)
-    tiles = sweep.score_pairs(cut, collection.pairs, gains_for(cut.n))
+    tiles = batch.score_pairs(cut, collection.pairs, gains_for(cut.n))
     return np.concatenate([mic(characteristic(cut.grids, tile)) for tile in tiles])
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float32, Int, Int32
 
-from dpmic_jax.mic import programs, sweep, tile
-from dpmic_jax.mic.gains import UNIT, FastGains
+from dpmic_jax.mic import batch, kernel, programs
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.mic.optimise import at_most
-from dpmic_jax.mic.shapes import rung
+from dpmic_jax.mic.padding import rung
+from dpmic_jax.mic.xlogx import UNIT, FastGains
 
-LANES = sweep.LANES["cpu"]  # (data set, grid, orientation) scored side by side, at most
+LANES = batch.LANES["cpu"]  # (data set, grid, orientation) scored side by side, at most
 WIDTH = 8 * LANES  # in one call
 BLOCK = 32_768  # the most records counted in one call
 
@@ -199,12 +199,12 @@ def optimiser(shape: Grid, width: int) -> Callable[..., Any]:
     """The engine's program that optimises so many lanes of one shape."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
     counts = jax.ShapeDtypeStruct((width, shape.master, shape.rows), np.int32)
-    program = tile.optimising_program(Bucket((shape,)), LANES)
+    program = kernel.optimising_program(Bucket((shape,)), LANES)
     return programs.compiled(program, mesh, counts, np.zeros(1, np.int32), FastGains.of(2))
 
 
 def ready(groups: dict[Grid, list[Grid]]) -> Iterator[tuple[Grid, list[Grid]]]:
     """Each shape once its program is compiled, the next ones being compiled meanwhile."""
-    compiled = sweep.in_order(partial(optimiser, width=WIDTH), groups, os.cpu_count() or 1)
+    compiled = batch.in_order(partial(optimiser, width=WIDTH), groups, os.cpu_count() or 1)
     for item, _ in zip(groups.items(), compiled, strict=True):
         yield item

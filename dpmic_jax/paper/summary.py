@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dpmic_jax import tuned
-from dpmic_jax.mechanisms import MICrLap, PublishedMICrGeom, PublishedMICrLap
+from dpmic_jax.mechanisms import MICrLap, PublishedMICrGeom, PublishedMICrLap, tuned_defaults
 from dpmic_jax.mechanisms.variation import parts_for
 from dpmic_jax.mic.grids import cells
-from dpmic_jax.mic.settings import MICe, MICr
-from dpmic_jax.paper import family, printed, real, scoring, synthetic
+from dpmic_jax.mic.statistics import MICe, MICr
+from dpmic_jax.paper import family, published_values, real, scoring, synthetic
 from dpmic_jax.paper.collections import COLLECTIONS
 from dpmic_jax.paper.functions import FUNCTIONS
 from dpmic_jax.paper.mic_star import FIXED, MASTER, mic_star
@@ -50,7 +49,7 @@ def tables(folder: Path, data: Path, *, draws: int, most_pairs: int, seed: int) 
       seed: of the noise.
     """
     described = {"study": "real data", "draws": draws, "most_pairs": most_pairs, "seed": seed}
-    store = Store(folder, described | {"table": tuned.fingerprint()})
+    store = Store(folder, described | {"table": tuned_defaults.fingerprint()})
     rows = []
     for make in COLLECTIONS.values():
         whole = make(data)
@@ -94,15 +93,17 @@ def misses(rows: Rows) -> list[str]:
     return found
 
 
-def printed_cell(row: dict[str, Any]) -> printed.Cell | None:
+def printed_cell(row: dict[str, Any]) -> published_values.Cell | None:
     """What the paper prints for a row."""
-    cells = printed.REAL[row["epsilon"], row["collection"]]
-    return dict(zip(printed.MECHANISMS, cells, strict=True)).get(row["mechanism"])
+    cells = published_values.REAL[row["epsilon"], row["collection"]]
+    return dict(zip(published_values.MECHANISMS, cells, strict=True)).get(row["mechanism"])
 
 
 def distributions(folder: Path, study: Study, records: Sequence[int]) -> Rows:
     """A row for each n, epsilon and mechanism, over the 189 distributions."""
-    store = Store(folder, {"study": "synthetic data", **vars(study), "table": tuned.fingerprint()})
+    store = Store(
+        folder, {"study": "synthetic data", **vars(study), "table": tuned_defaults.fingerprint()}
+    )
     stars = family.family().stars[:, None]
     rows = []
     for n in records:
@@ -129,7 +130,7 @@ def consistency(records: Sequence[int], sets: Sequence[int], *, seed: int) -> Ro
     names = np.array(of.names)
     rows = []
     for n, repeats in zip(records, sets, strict=True):
-        grids = tuned.defaults(n, 10.0).grids(n)
+        grids = tuned_defaults.defaults(n, 10.0).grids(n)
         x, y = family.data_sets(of, range(len(of)), n, range(repeats), seed=seed)
         values = scoring.micr(scoring.best_entries(x, y, grids), grids).reshape(-1, repeats)
         by = np.abs(values - of.stars[:, None]).mean(axis=1)

@@ -9,22 +9,22 @@ import numpy as np
 from jaxtyping import Float, Float32, PRNGKeyArray
 from tqdm import tqdm
 
-from dpmic_jax import tuned
 from dpmic_jax.mechanisms import (
     MICrLap,
     PublishedMICeLap,
     PublishedMICrGeom,
     PublishedMICrLap,
     VariationLap,
+    tuned_defaults,
 )
-from dpmic_jax.mechanisms.additive import Additive
-from dpmic_jax.mechanisms.population import posterior_median
+from dpmic_jax.mechanisms.additive_noise import Additive
+from dpmic_jax.mechanisms.mic_star import posterior_median
 from dpmic_jax.mechanisms.release import Release
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import characteristic, mic
-from dpmic_jax.mic.gains import gains_for
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.settings import MICe
+from dpmic_jax.mic.statistics import MICe
+from dpmic_jax.mic.xlogx import gains_for
 from dpmic_jax.paper import family, scoring
 from dpmic_jax.paper.calibration import variations
 from dpmic_jax.paper.geometric import noisy_grids
@@ -92,19 +92,19 @@ def _released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, V
         "MICr-Lap": np.asarray(noisy(published, n, exact[0], keys[2]).value),
         "MICr-Geom": _shaped(_geom(data, PublishedMICrGeom(epsilon=epsilon), keys[3])),
         "ours": np.asarray(found.value),
-        "ours, MIC*": left_out(found, tuned.family(n)),
-        "variation, MIC*": left_out(apart, tuned.variation_family(n)),
+        "ours, MIC*": left_out(found, tuned_defaults.family(n)),
+        "variation, MIC*": left_out(apart, tuned_defaults.variation_family(n)),
         "ours, noiseless": exact[1],
     }
 
 
-def left_out(release: Release, of: tuned.Family) -> Values:
+def left_out(release: Release, of: tuned_defaults.Family) -> Values:
     """Estimates of MIC* that have not seen the function they are for."""
     names = np.array(of.functions)
     values, found = np.asarray(release.value), np.empty(np.shape(release.value))
     for name in dict.fromkeys(of.functions):
         here, others = names == name, names != name
-        kept = tuned.Family(tuple(names[others]), of.stars[others], of.values[others])
+        kept = tuned_defaults.Family(tuple(names[others]), of.stars[others], of.values[others])
         one = Release(values[here], release.event, False, release.scale, release.lattice)
         found[here] = posterior_median(one, kept)
     return found
@@ -131,7 +131,7 @@ def _mice(data: Data, sets: int) -> Values:
     cut = MICe().cut(columns)
     found = []
     with tqdm(total=total, desc=f"MICe, n = {cut.n}", disable=None, delay=2) as bar:
-        for tile in sweep.score_pairs(cut, pairs, gains_for(cut.n)):
+        for tile in batch.score_pairs(cut, pairs, gains_for(cut.n)):
             found.append(mic(characteristic(cut.grids, tile)))
             bar.update(tile.shape[2])
     return _shaped(np.concatenate(found))

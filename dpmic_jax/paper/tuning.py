@@ -15,7 +15,7 @@ from jaxtyping import Float32
 from tqdm import tqdm
 
 from dpmic_jax.mic.grids import Grid, all_sizes, evaluations, ladder
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.paper import family, scoring
 from dpmic_jax.paper.geometric import noisy_grids
 from dpmic_jax.paper.store import Store

@@ -4,10 +4,10 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpmic_jax.runs.atomic import write
+from dpmic_jax.runs.atomic_write import write
 
 if TYPE_CHECKING:
-    from dpmic_jax.results.screened import ScreenResult
+    from dpmic_jax.results.screen_result import ScreenResult
 
 LIMITS = (
     "95 %, noise only: each covers the value of MICr of its pair on these records, not sampling"

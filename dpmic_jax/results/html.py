@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.dp.written import at_least, written
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
 from dpmic_jax.results import svg
-from dpmic_jax.results.bought import Cells, Histograms
 from dpmic_jax.results.export import LIMITS
-from dpmic_jax.results.show import short, summary
+from dpmic_jax.results.histograms import Cells, Histograms
 from dpmic_jax.results.statement import SEEDED
+from dpmic_jax.results.text import short, summary
 
 if TYPE_CHECKING:
-    from dpmic_jax.results.screened import ScreenResult
+    from dpmic_jax.results.screen_result import ScreenResult
 
 _TITLE = "Which columns depend on each other"
 _CELL = ((15, 36.0), (40, 18.0), (80, 12.0), (math.inf, 5.0))  # pixels, up to so many columns

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.results.show import short
+from dpmic_jax.results.text import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from dpmic_jax.results.screened import ScreenResult
+    from dpmic_jax.results.screen_result import ScreenResult
 
 # Light to dark in every kind of colour vision, and unlike the grey of what was not released.
 _COLOURS = "YlGnBu"

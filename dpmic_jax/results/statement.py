@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import Any
 
-from dpmic_jax.dp.events import ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import ApproximateDP, Event, PureDP, ReplaceOne
 
 SEEDED = "seeded: not for release"
 _SECRET = "secret"

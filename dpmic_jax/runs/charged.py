@@ -26,15 +26,15 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import AnyKey, is_secret, noise_key
-from dpmic_jax.dp.ledger import BudgetExceeded, LedgerFile, LedgerRefused, Receipt
-from dpmic_jax.dp.refusals import KeyLostError
+from dpmic_jax.data.schema import Schema
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.ledger.file import BudgetExceeded, LedgerFile, LedgerRefused, Receipt
+from dpmic_jax.dp.rng.errors import KeyLostError
+from dpmic_jax.dp.rng.keys import AnyKey, is_secret, noise_key
 from dpmic_jax.runs import stage
+from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
 from dpmic_jax.runs.digest import records_digest
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.schema import Schema
 
 AnyLedger = LedgerFile | str | os.PathLike[str] | None
 Records = Callable[[], Iterable[tuple[np.ndarray, ...]]]

@@ -9,9 +9,9 @@ import os
 import re
 import secrets
 
-from dpmic_jax.dp.budget import Budget
-from dpmic_jax.dp.ledger import LedgerFile
-from dpmic_jax.schema import Schema
+from dpmic_jax.data.schema import Schema
+from dpmic_jax.dp.ledger.budget import Budget
+from dpmic_jax.dp.ledger.file import LedgerFile
 
 _DATA_SET = re.compile(r"(?P<name>.*) \(schema (?P<salt>[0-9a-f]{32}):(?P<hash>[0-9a-f]{64})\)")
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from dpmic_jax.dp.keys import AnyKey, fold, noise_key
+from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
 
 _PURPOSE = np.frombuffer(hashlib.sha256(b"dpmic_jax digest of records").digest(), "<u4")
 _BYTES = 32

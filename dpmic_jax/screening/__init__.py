@@ -1,13 +1,13 @@
 """Screening a whole table: one budget, all pairs, any size, any number of devices."""
 
 from dpmic_jax.runs.data_set import create_ledger
-from dpmic_jax.screening.asks import Above, Against, AllPairs, Ask, Between, TopK
 from dpmic_jax.screening.histograms import buy_histograms
-from dpmic_jax.screening.learning import LearntBounds, learn_bounds
 from dpmic_jax.screening.planning import bulk
 from dpmic_jax.screening.preview import Preview, preview
+from dpmic_jax.screening.private_bounds import LearntBounds, learn_bounds
+from dpmic_jax.screening.queries import Above, Against, AllPairs, Ask, Between, TopK
 from dpmic_jax.screening.screen import screen
-from dpmic_jax.screening.work import Resources
+from dpmic_jax.screening.tiles import Resources
 
 __all__ = [
     "Above",

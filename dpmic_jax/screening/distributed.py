@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.screening.asks import Positions
-from dpmic_jax.screening.job import Task
-from dpmic_jax.screening.work import Progress, Work, table_identity
-from dpmic_jax.source import Source
+from dpmic_jax.data.source import Source
+from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.screening.execution import Task
+from dpmic_jax.screening.queries import Positions
+from dpmic_jax.screening.tiles import Progress, Work, table_identity
 
 _one_at_a_time = threading.Lock()
 

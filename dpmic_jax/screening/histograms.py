@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int32
 
-from dpmic_jax.dp.events import Event
-from dpmic_jax.dp.keys import AnyKey, is_secret
-from dpmic_jax.dp.written import at_most, positive, written
+from dpmic_jax.data.schema import Number, OwnBin, SparePart
+from dpmic_jax.data.source import Source, open_source
+from dpmic_jax.data.table import Table, positions
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.arithmetic.exact_decimal import at_most, positive, written
+from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms import MICrHistogram
+from dpmic_jax.mic.binning import by_range
 from dpmic_jax.results import ScreenResult
-from dpmic_jax.results.bought import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
+from dpmic_jax.results.histograms import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, opened
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.schema import Number, OwnBin, SparePart
-from dpmic_jax.source import Source, cells_of, open_source
-from dpmic_jax.table import Table, positions
+from dpmic_jax.runs.checkpoint import Folder
 
 _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]
@@ -90,11 +92,19 @@ def buy_histograms(
             release = mechanism.estimated(np.array(kept["counts"]), run.event, secret)
             return Histograms(axes=axes, release=release, ledger=kept["ledger"])
         side = mechanism.settings(n).side
-        data = Table(names, tuple(cells_of(source, name, side) for name in names))
+        data = Table(names, tuple(_cells_of(source, name, side) for name in names))
         limits = [(-0.5, side - 0.5)] * len(names)
         release = mechanism.release_paid(data, limits, positions(names, pairs), run, ())
         run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))
         return Histograms(axes=axes, release=release, ledger=run.entry)
+
+
+def _cells_of(source: Source, name: str, parts: int) -> Int32[np.ndarray, " n"]:
+    """Which of so many parts of a column each record is in."""
+    place = source.names.index(name)
+    limits = source.bounds[place]
+    found = [by_range([batch[place]], [limits], [parts]).fine[0] for batch in source.batches(_ROWS)]
+    return np.concatenate(found).astype(np.int32)
 
 
 def _axis(name: str, source: Source) -> Axis:

@@ -3,7 +3,7 @@
 import math
 from functools import lru_cache
 
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.levels import MOST_RECORDS, shipped
 from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.simulation import Moments, micr_values, simulated

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dpmic_jax.mic.grids import Grid, all_sizes, ladder
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.simulation import Moments
 
 # Beyond, MICr of independent columns falls as 1 / n.
@@ -59,4 +59,4 @@ def _statistic(row: dict[str, Any]) -> MICr:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    return json.loads(resources.files("dpmic_jax").joinpath("levels.json").read_text())
+    return json.loads(resources.files("dpmic_jax.screening").joinpath("levels.json").read_text())

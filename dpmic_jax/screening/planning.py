@@ -23,18 +23,25 @@ from typing import NamedTuple
 
 from scipy.special import ndtri
 
-from dpmic_jax import sensitivity
-from dpmic_jax.dp.budget import Budget
-from dpmic_jax.dp.composition import numerical
-from dpmic_jax.dp.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP, ReplaceOne
-from dpmic_jax.dp.lattice import Lattice, LatticeGauss, LatticeLaplace
+from dpmic_jax.dp.accounting.composition import numerical
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    Guarantee,
+    PureDP,
+    ReplaceOne,
+)
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, written
+from dpmic_jax.dp.ledger.budget import Budget
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
-from dpmic_jax.dp.written import at_least, at_most, written
+from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.release import described
+from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import cells
-from dpmic_jax.mic.settings import MICr
-from dpmic_jax.screening.asks import Above, Ask, Names, Positions, TopK
-from dpmic_jax.tuned import cheap_defaults
+from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK
 
 Rule = Callable[[int, float], MICr]
 ValueLaw = LatticeLaplace | LatticeGauss

@@ -3,16 +3,16 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dpmic_jax.dp.events import ReplaceOne
-from dpmic_jax.dp.lattice import LatticeLaplace
-from dpmic_jax.mic import sweep
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.dp.accounting.events import ReplaceOne
+from dpmic_jax.dp.noise.lattice import LatticeLaplace
+from dpmic_jax.mic import batch
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening import planning
-from dpmic_jax.screening.asks import Above, Ask, TopK
-from dpmic_jax.screening.chances import chosen_chance, found_chance, ranked_chance
 from dpmic_jax.screening.independence import dependence_level, independence_level
 from dpmic_jax.screening.planning import Plan, Rule, bulk
-from dpmic_jax.screening.work import DEFAULT, Resources, Tiling, tiling
+from dpmic_jax.screening.power import chosen_chance, found_chance, ranked_chance
+from dpmic_jax.screening.queries import Above, Ask, TopK
+from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
 
 _SURE = 0.95
 # Measured on one CPU core (`python -m benchmarks.screening`): rough prices, for planning only.
@@ -149,5 +149,5 @@ def _limited(value: float) -> str:
 
 def _seconds(plan: Plan, work: Tiling) -> float:
     codes = (1 + work.passes) * plan.n * len(plan.names)
-    scoring = sweep.seconds(plan.statistic.grids(plan.n), plan.n, len(plan.pairs))
+    scoring = batch.seconds(plan.statistic.grids(plan.n), plan.n, len(plan.pairs))
     return _START + codes * _PER_CODE + scoring

@@ -10,27 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from dpmic_jax.dp.events import ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, is_secret
+from dpmic_jax.data.source import open_source
+from dpmic_jax.dp.accounting.events import ReplaceOne
+from dpmic_jax.dp.rng.keys import AnyKey, is_secret
+from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.grids import cells
-from dpmic_jax.mic.settings import MICr
-from dpmic_jax.mic.sweep import Device
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult, Statement, flavour_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, opened
-from dpmic_jax.runs.folder import Folder
+from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import distributed, planning
-from dpmic_jax.screening.asks import Ask, Positions
 from dpmic_jax.screening.distributed import Cluster
+from dpmic_jax.screening.execution import Here, Task, released
 from dpmic_jax.screening.independence import dependence_level
-from dpmic_jax.screening.job import Here, Task, released
 from dpmic_jax.screening.planning import Plan, Rule, bulk
-from dpmic_jax.screening.work import (
-    DEFAULT,
-    Resources,
-    table_identity,
-    tiling,
-)
-from dpmic_jax.source import open_source
+from dpmic_jax.screening.queries import Ask, Positions
+from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
+from dpmic_jax.version import __version__
 
 
 def screen(
@@ -159,8 +155,6 @@ def _result(
 
 
 def _statement(plan: Plan, secret: bool, run: ChargedRun) -> Statement:
-    from dpmic_jax import __version__
-
     return Statement(
         relation=plan.event.relation,
         epsilon=plan.epsilon,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.settings import MICr
-from dpmic_jax.screening.asks import Positions
+from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.mic.xlogx import exact_gains
+from dpmic_jax.screening.queries import Positions
 
 SEED = 20_221_117
 
@@ -46,7 +46,7 @@ def micr_values(statistic: MICr) -> Values:
 
     def values(columns: Sequence[np.ndarray], pairs: Positions) -> Float[np.ndarray, " pairs"]:
         cut = statistic.cut(columns, [(0.0, 1.0)] * len(columns))
-        tiles = sweep.score_pairs(cut, pairs, exact_gains(cut.n))
+        tiles = batch.score_pairs(cut, pairs, exact_gains(cut.n))
         return np.concatenate([integer_mic(cut.grids, tile) for tile in tiles]) * 2.0**-VALUE_BITS
 
     return values

@@ -4,7 +4,7 @@
 `MICSelector` and `mic_score` (for `SelectKBest`) are exact and not private at all.
 """
 
-from dpmic_jax.sklearn.plain import MICSelector, mic_score
+from dpmic_jax.sklearn.nonprivate import MICSelector, mic_score
 from dpmic_jax.sklearn.private import PrivateMICSelector
 
 __all__ = ["MICSelector", "PrivateMICSelector", "mic_score"]

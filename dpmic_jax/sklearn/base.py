@@ -15,7 +15,7 @@ except ImportError:
         "dpmic_jax.sklearn needs scikit-learn 1.6 or newer: pip install 'dpmic_jax[sklearn]'"
     ) from None
 
-from dpmic_jax.dp.written import chance, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import chance, whole
 from dpmic_jax.sklearn.inputs import table_of
 
 

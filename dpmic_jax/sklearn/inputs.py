@@ -20,8 +20,8 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import validate_data
 
-from dpmic_jax.source.memory import Held, objects, records
-from dpmic_jax.table import FEWEST_RECORDS, array_of
+from dpmic_jax.data.source.memory import Held, objects, records
+from dpmic_jax.data.table import FEWEST_RECORDS, array_of
 
 _PLAIN = Real | Decimal | str | None | np.generic
 _DIMENSIONS = (

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Tags
 
-from dpmic_jax.dp.events import Event, ReplaceOne
-from dpmic_jax.dp.keys import AnyKey, SecretKey, secret_key, seeded_key
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.data.schema import Schema
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne
+from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, secret_key, seeded_key
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult, Statement, flavour_of
-from dpmic_jax.schema import Schema
 from dpmic_jax.screening import Above, Against, TopK, bulk, screen
 from dpmic_jax.screening.planning import Rule, plan
 from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import held_inputs, noted
-from dpmic_jax.sklearn.public import public_schema
+from dpmic_jax.sklearn.schema import public_schema
 
 
 class PrivateMICSelector(Selector):

@@ -7,8 +7,8 @@ from dpmic_jax import Categories, Number, OwnBin
 from dpmic_jax.causal.binning import binned
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.reading import TableCodes, read_coded
-from dpmic_jax.mic.binning import CategoryLimits, WithMissing
-from dpmic_jax.source import open_source
+from dpmic_jax.data.limits import CategoryLimits, WithMissing
+from dpmic_jax.data.source import open_source
 
 
 def test_numbers_are_cut_into_parts_of_equal_width():

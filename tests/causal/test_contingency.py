@@ -7,11 +7,11 @@ import pytest
 import scipy.stats
 
 from dpmic_jax import MICr, micr
-from dpmic_jax import sensitivity as mic_sensitivity
 from dpmic_jax.causal.contingency import MOST, ChiSquare, GTest
 from dpmic_jax.causal.marginal import MarginalMICr
 from dpmic_jax.causal.queries import Coded, Query
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.mechanisms import sensitivity as mic_sensitivity
 
 SCIPY = {GTest: "log-likelihood", ChiSquare: "pearson"}
 

@@ -14,13 +14,13 @@ from math import comb
 import pytest
 from toys import Halves, asked, coded
 
-from dpmic_jax.causal import points
+from dpmic_jax.causal import score_lattice
 from dpmic_jax.causal.em_pc import EMPC
-from dpmic_jax.causal.points import TOP, level_lattice, power_of_two
 from dpmic_jax.causal.priv_pc import PrivPC
+from dpmic_jax.causal.score_lattice import TOP, level_lattice, power_of_two
 from dpmic_jax.causal.svt_pc import SVTPC
 from dpmic_jax.dp.audit import exact_loss, replace_one
-from dpmic_jax.dp.clipped import ClippedLaplace
+from dpmic_jax.dp.noise.bounded import ClippedLaplace
 from dpmic_jax.dp.selection import PermuteAndFlip
 from dpmic_jax.dp.selection.sieve_bounds import examine_pmf, sieve_pmf
 
@@ -33,7 +33,7 @@ TWO = frozenset({(1, 2), (3, 4)})  # the fifth and the last edge of five columns
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch):
     """One step of sensitivity: exact laws then have few values."""
-    monkeypatch.setattr(points, "_STEPS", 2)
+    monkeypatch.setattr(score_lattice, "_STEPS", 2)
     assert level_lattice(Fraction(1, 2)).sensitivity == 1
 
 

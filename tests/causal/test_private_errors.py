@@ -9,7 +9,7 @@ from scipy import stats
 from dpmic_jax.causal.kendall import Kendall
 from dpmic_jax.causal.priv_pc import PrivPC
 from dpmic_jax.causal.queries import Coded, Query
-from dpmic_jax.dp.keys import seeded_key
+from dpmic_jax.dp.rng.keys import seeded_key
 from dpmic_jax.dp.selection.sieve_bounds import no_drift, type_one, type_two
 
 N, QUERY = 2000, Query(0, 1)

@@ -12,25 +12,20 @@ from scipy import integrate, stats
 from toys import Given, asked, coded
 
 from dpmic_jax.causal import priv_pc
-from dpmic_jax.causal.allowance import Allowance
+from dpmic_jax.causal.budget_split import Allowance
 from dpmic_jax.causal.em_pc import EMPC
 from dpmic_jax.causal.kendall import Kendall
-from dpmic_jax.causal.points import TOP, level_lattice, padded, point_of, power_of_two
 from dpmic_jax.causal.priv_pc import PrivPC
 from dpmic_jax.causal.queries import Coded, Query
+from dpmic_jax.causal.score_lattice import TOP, level_lattice, padded, point_of, power_of_two
 from dpmic_jax.causal.search import discover
-from dpmic_jax.causal.skeleton import (
-    complete,
-    queries_of_level,
-    score_at_most,
-    stable_skeleton,
-)
+from dpmic_jax.causal.skeleton import complete, queries_of_level, score_at_most, stable_skeleton
 from dpmic_jax.causal.svt_pc import SVTPC
-from dpmic_jax.dp.budget import Budget
-from dpmic_jax.dp.events import ZCDP, Event, PureDP, concentrated
-from dpmic_jax.dp.keys import secret_key, seeded_key
-from dpmic_jax.dp.ledger import BudgetExceeded, LedgerFile
-from dpmic_jax.dp.written import written
+from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, concentrated
+from dpmic_jax.dp.arithmetic.exact_decimal import written
+from dpmic_jax.dp.ledger.budget import Budget
+from dpmic_jax.dp.ledger.file import BudgetExceeded, LedgerFile
+from dpmic_jax.dp.rng.keys import secret_key, seeded_key
 
 ALARM = 1e-5
 HUGE = 1e5

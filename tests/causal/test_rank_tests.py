@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dpmic_jax.causal.kendall import Kendall, SignedKendall, concordance
 from dpmic_jax.causal.queries import MOST_STEPS, Coded, Query
 from dpmic_jax.causal.spearman import SignedSpearman, Spearman, by_distance, rank_products
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice
 
 FORMS = {
     Kendall: (hand.tau, hand.tau_weight, False),

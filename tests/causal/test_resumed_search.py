@@ -9,9 +9,9 @@ from dpmic_jax import Budget, BudgetExceeded, LedgerFile, create_ledger, secret_
 from dpmic_jax.causal import EMPC, SVTPC, CausalResult, Kendall, PrivPC, discover, read_coded
 from dpmic_jax.causal.preview import preview_search
 from dpmic_jax.causal.reading import TableCodes
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.schema import schema_of
-from dpmic_jax.source import open_source
+from dpmic_jax.data.schema import schema_of
+from dpmic_jax.data.source import open_source
+from dpmic_jax.runs.checkpoint import Folder
 
 N, NAMES = 300, ("a", "b", "c", "d")
 BOUNDS = dict.fromkeys(NAMES, (0, 1))

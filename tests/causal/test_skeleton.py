@@ -9,7 +9,7 @@ from toys import asked
 
 from dpmic_jax.causal.contingency import ChiSquare, GTest
 from dpmic_jax.causal.orientation import cpdag
-from dpmic_jax.causal.plain_pc import pc, pc_original
+from dpmic_jax.causal.pc import pc, pc_original
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.skeleton import (
     complete,

@@ -10,7 +10,7 @@ from dpmic_jax.causal.contingency import GTest
 from dpmic_jax.causal.median import SmoothMedian
 from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.causal.subsampled import SubsampledTest
-from dpmic_jax.dp.events import ApproximateDP
+from dpmic_jax.dp.accounting.events import ApproximateDP
 
 QUERIES = [Query(0, 1), Query(0, 2), Query(0, 1, (2,))]
 

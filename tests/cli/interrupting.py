@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import points
+from made_results import result_of, statement_of
 from processes import HANGS
 from processes import ended as exit_code
 from processes import started as forked
-from test_results import result_of, statement_of
 
 from dpmic_jax import Budget, LedgerFile, create_ledger, read_schema
 

@@ -13,8 +13,9 @@ import pyarrow.parquet
 import pytest
 from commands import BOUNDS, MARKER, NAMES, QUICK, bounds_file, columns, dpmic, lines, table_file
 
-from dpmic_jax import Budget, Event, LedgerFile, PureDP, ReplaceOne
-from dpmic_jax.schema import read_schema
+from dpmic_jax import Budget, LedgerFile, ReplaceOne
+from dpmic_jax.data.schema import read_schema
+from dpmic_jax.dp.accounting.events import Event, PureDP
 
 WIDE = BOUNDS.replace("high = 100", "high = 1e6").replace("high = 1\n", "high = 50\n")
 

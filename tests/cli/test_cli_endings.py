@@ -17,22 +17,22 @@ from dpmic_jax import LedgerFile, MICrLap
 
 NOTHING = "Interrupted; nothing was charged.\n"
 SPENT = "Interrupted; what was charged is spent, and nothing is kept to go on with.\n"
-CHECK = "dpmic_jax.dp.ledger:LedgerFile.check"
-CHARGE = "dpmic_jax.dp.ledger:LedgerFile.charge"
-OPEN = "dpmic_jax.source:open_source"
-OPEN_LEDGER = "dpmic_jax.dp.ledger:LedgerFile.open"
+CHECK = "dpmic_jax.dp.ledger.file:LedgerFile.check"
+CHARGE = "dpmic_jax.dp.ledger.file:LedgerFile.charge"
+OPEN = "dpmic_jax.data.source:open_source"
+OPEN_LEDGER = "dpmic_jax.dp.ledger.file:LedgerFile.open"
 # A command, where the interrupt comes, the exit code, and how many charges are in the ledger. An
 # interrupt inside a charge waits for it.
 POINTS = (
     ("screen", "call", "jax:<module>", 130, 0),
-    ("screen", "call", "dpmic_jax.screening.work:Work.tiles", 130, 0),
+    ("screen", "call", "dpmic_jax.screening.tiles:Work.tiles", 130, 0),
     ("screen, ledger", "call", OPEN_LEDGER, 130, 0),
     ("screen, ledger", "return", CHARGE, 5, 1),
-    ("screen, out", "return", "dpmic_jax.runs.folder:Folder.keep_tile", 4, 0),
+    ("screen, out", "return", "dpmic_jax.runs.checkpoint:Folder.keep_tile", 4, 0),
     ("screen, out, ledger", "call", OPEN, 130, 0),
     ("screen, out, ledger", "call", CHARGE, 4, 1),
-    ("screen, out, ledger", "call", "dpmic_jax.runs.folder:Folder.finish", 4, 1),
-    ("screen, out, ledger", "return", "dpmic_jax.results.screened:ScreenResult.to_csv", 4, 1),
+    ("screen, out, ledger", "call", "dpmic_jax.runs.checkpoint:Folder.finish", 4, 1),
+    ("screen, out, ledger", "return", "dpmic_jax.results.screen_result:ScreenResult.to_csv", 4, 1),
     ("bounds learn", "return", OPEN, 130, 0),
     ("bounds learn", "call", CHARGE, 5, 1),
     ("bounds learn", "call", "dpmic_jax.mechanisms.bounds:QuantileBounds.release", 5, 1),
@@ -40,15 +40,15 @@ POINTS = (
     ("causal", "return", CHARGE, 5, 1),
     ("causal", "call", "dpmic_jax.causal.svt_pc:SVTPC._skeleton", 5, 1),
     ("causal, out", "return", CHECK, 130, 0),
-    ("causal, out", "call", "dpmic_jax.runs.folder:Folder.begin", 130, 0),
-    ("causal, out", "return", "dpmic_jax.runs.folder:Folder.keep_tile", 4, 1),
+    ("causal, out", "call", "dpmic_jax.runs.checkpoint:Folder.begin", 130, 0),
+    ("causal, out", "return", "dpmic_jax.runs.checkpoint:Folder.keep_tile", 4, 1),
     ("report", "call", OPEN, 130, 0),
     ("report", "call", CHARGE, 4, 1),
-    ("report", "call", "dpmic_jax.results.screened:ScreenResult.to_html", 4, 1),
+    ("report", "call", "dpmic_jax.results.screen_result:ScreenResult.to_html", 4, 1),
     ("test", "call", "dpmic_jax.inference.post_selection:post_selection", 130, 0),
     ("plan", "return", "dpmic_jax.screening.preview:preview", 130, 0),
     ("causal-plan", "return", "dpmic_jax.causal.preview:preview_search", 130, 0),
-    ("ledger init", "return", "dpmic_jax.schema.reading:read_schema", 130, 0),
+    ("ledger init", "return", "dpmic_jax.data.schema.reading:read_schema", 130, 0),
     ("ledger set-budget", "return", OPEN_LEDGER, 130, 0),
     ("ledger show", "call", OPEN_LEDGER, 130, 0),
 )
@@ -89,7 +89,7 @@ def test_an_interrupt_that_comes_too_late_changes_nothing(place):
     assert "left      epsilon 1\n" in init.out
     assert LedgerFile.open(place.made).events == ()
     budget = place.cleared().at_point(
-        "ledger set-budget", "call", "dpmic_jax.dp.ledger:LedgerFile.set_budget"
+        "ledger set-budget", "call", "dpmic_jax.dp.ledger.file:LedgerFile.set_budget"
     )
     assert (budget.code, budget.err) == (0, "")
     assert LedgerFile.open(place.ledger).budget.epsilon == 20
@@ -132,8 +132,8 @@ class TestInThisProcess:
 
     SECRET = "98765.4321"
     SEARCH = "dpmic_jax.causal.svt_pc.SVTPC._skeleton"
-    OPEN = "dpmic_jax.source.open_source"
-    TILE = "dpmic_jax.runs.folder.Folder.keep_tile"
+    OPEN = "dpmic_jax.data.source.open_source"
+    TILE = "dpmic_jax.runs.checkpoint.Folder.keep_tile"
     FOLDER = "screen, out, ledger"
 
     @pytest.fixture
@@ -221,7 +221,7 @@ class TestInThisProcess:
 
     def test_a_run_that_was_not_charged_and_has_no_budget_left_is_exit_3(self, place, ends):
         busy = TimeoutError("in use; nothing charged")
-        code, _, charges = ends(self.FOLDER, "dpmic_jax.dp.ledger.LedgerFile.charge", busy)
+        code, _, charges = ends(self.FOLDER, "dpmic_jax.dp.ledger.file.LedgerFile.charge", busy)
         assert (code, charges) == (2, 0)
         LedgerFile.open(place.ledger).charge(MICrLap(epsilon=9.5).event(400))
         done = dpmic(*place.words(self.FOLDER))

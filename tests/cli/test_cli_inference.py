@@ -5,7 +5,7 @@ import json
 import pytest
 from commands import MARKER, QUICK, bounds_file, dpmic, table_file
 
-from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.max_information import corrected_level
 from dpmic_jax.inference import NOT_PRIVATE
 

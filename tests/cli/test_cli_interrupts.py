@@ -11,7 +11,8 @@ import pytest
 from commands import dpmic
 from processes import ended, started
 
-from dpmic_jax import LedgerFile, MICr, ladder, seeded_key
+from dpmic_jax import LedgerFile, MICr, seeded_key
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.screening import TopK, screen
 
 COLUMNS, N = 14, 300
@@ -47,7 +48,7 @@ class Run:
 
     def interrupted(self, action, tiles):
         """When it has kept so many tiles."""
-        keep = "dpmic_jax.runs.folder:Folder.keep_tile"
+        keep = "dpmic_jax.runs.checkpoint:Folder.keep_tile"
         return self._ended(points.command, self.words, action, "return", keep, tiles)
 
 
@@ -95,7 +96,7 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
 
         raise WorkersLostError("the cluster is gone; repeat the call to go on")
 
-    monkeypatch.setattr("dpmic_jax.screening.work.Work.tiles", stop)
+    monkeypatch.setattr("dpmic_jax.screening.tiles.Work.tiles", stop)
     words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
     done = dpmic(*words, "--out", tmp_path / "run")
     assert done.exit_code == 4

@@ -7,7 +7,7 @@ import pytest
 from commands import dpmic
 
 from dpmic_jax import MICr
-from dpmic_jax.paper import calibration, levels, others, synthetic, tried, tuning
+from dpmic_jax.paper import ablations, calibration, levels, shapes, synthetic, tuning
 
 TINY = tuning.Search(
     records=(25, 250),
@@ -127,10 +127,10 @@ def test_levels_are_a_table_that_the_package_can_read(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_was_tried_is_written(tmp_path, data, monkeypatch):
-    monkeypatch.setattr(tried, "GEOM_SETTINGS", ((8, 1), (9, 1), (10, 1)))
-    monkeypatch.setattr(tried, "OWN_SETTINGS", ((9, 1),))
-    monkeypatch.setattr(tried, "PARTS", (2, 32))
-    monkeypatch.setattr(others, "_DEVIATIONS", (0.05,))
+    monkeypatch.setattr(ablations, "GEOM_SETTINGS", ((8, 1), (9, 1), (10, 1)))
+    monkeypatch.setattr(ablations, "OWN_SETTINGS", ((9, 1),))
+    monkeypatch.setattr(ablations, "PARTS", (2, 32))
+    monkeypatch.setattr(shapes, "_DEVIATIONS", (0.05,))
     found = run("tried", "--quick", "--data", data, "--out", tmp_path)
     assert found.exit_code == 0, found.output
     content = json.loads((tmp_path / "tried.json").read_text())

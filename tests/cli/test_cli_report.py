@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 from commands import BOUNDS, MARKER, NAMES, N, bounds_file, columns, dpmic, lines, table_file
-from test_report import Page
-from test_results import result_of, statement_of
+from made_results import result_of, statement_of
+from report_pages import Page
 
 from dpmic_jax import LedgerFile
 from dpmic_jax.results import SEEDED

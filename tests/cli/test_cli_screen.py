@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from commands import BOUNDS, NAMES, QUICK, N, bounds_file, dpmic, table_file
 
-from dpmic_jax import LedgerFile, MICr, ladder, seeded_key
+from dpmic_jax import LedgerFile, MICr, seeded_key
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.results import ScreenResult
 from dpmic_jax.screening import AllPairs, TopK, screen
 
@@ -89,7 +90,7 @@ def test_a_run_without_a_seed_is_secret_and_never_repeats(files):
     assert found[0]["privacy"]["run"] != found[1]["privacy"]["run"]
 
 
-@pytest.mark.filterwarnings("default::dpmic_jax.schema.NominalOrderWarning")
+@pytest.mark.filterwarnings("default::dpmic_jax.data.schema.NominalOrderWarning")
 def test_categories_without_an_order_are_warned_of(files):
     files[2].write_text(BOUNDS.replace('"south"', '"south", "west"'))
     done = screened(files, "--json")

@@ -6,7 +6,7 @@ import sys
 import click
 import pytest
 from commands import bounds_file, table_file
-from test_results import result_of
+from made_results import result_of
 
 from dpmic_jax import __version__
 from dpmic_jax.cli import main

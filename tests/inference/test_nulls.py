@@ -6,10 +6,14 @@ import pytest
 from laws import all_orders, mic, not_uniform, tic, too_small
 from scipy import stats
 
-from dpmic_jax import MICe, MICr, exact_gains, mcn, pairwise, power, random
-from dpmic_jax import tic as read_tic
+from dpmic_jax import MICe, MICr, pairwise
 from dpmic_jax.inference import NullLaw, NullTable, null_law, shuffling
+from dpmic_jax.mic.characteristic import mcn
 from dpmic_jax.mic.characteristic import mic as read_mic
+from dpmic_jax.mic.characteristic import tic as read_tic
+from dpmic_jax.mic.grids import power
+from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.xlogx import exact_gains
 
 SMALL = MICe(B=6, c=2)
 ORACLES = {"mic": (read_mic, mic), "tic": (read_tic, tic)}

@@ -3,9 +3,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmic_jax import MICe, MICr, grouped, random
+from dpmic_jax import MICe, MICr
+from dpmic_jax.data.limits import WithMissing
 from dpmic_jax.inference import EachPair, NullTable, Permutation, require_level
-from dpmic_jax.mic.binning import Order, WithMissing
+from dpmic_jax.mic.binning import Order
+from dpmic_jax.mic.ties import grouped, random
 
 SMALL = MICe(B=6, c=2)
 ONE = np.array([[0, 1]])

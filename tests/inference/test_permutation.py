@@ -4,11 +4,12 @@ import pandas as pd
 import pytest
 from laws import all_orders, mic, not_uniform, tic, too_small
 
-from dpmic_jax import MICe, MICr, random
-from dpmic_jax import tic as read_tic
+from dpmic_jax import MICe, MICr
 from dpmic_jax.inference import Permutation, permutation_p_values, shuffling
 from dpmic_jax.inference.permutation import count_as_large
 from dpmic_jax.mic.characteristic import mic as read_mic
+from dpmic_jax.mic.characteristic import tic as read_tic
+from dpmic_jax.mic.ties import random
 
 SMALL = {
     "MICe": MICe(B=6, c=2),

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpmic_jax import AllPairs, Event, MICr, TopK, screen, seeded_key
-from dpmic_jax.dp.events import PureDP, ReplaceOne
+from dpmic_jax import AllPairs, MICr, TopK, screen, seeded_key
+from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.max_information import corrected_level
 from dpmic_jax.inference import (
     NOT_PRIVATE,

@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpmic_jax.inference import draws_needed, ranks
+from dpmic_jax.inference import draws_needed, monte_carlo
 
 
 def law_is_valid(p_of):
@@ -21,8 +21,8 @@ def law_is_valid(p_of):
 
 def test_valid_for_every_way_to_tie():
     def p_of(observed, drawn):
-        as_large = ranks.at_least(drawn.astype(float), np.full(4, float(observed))).sum()
-        return round(float(ranks.p_values(np.array([as_large]), 4)[0]), 12)
+        as_large = monte_carlo.at_least(drawn.astype(float), np.full(4, float(observed))).sum()
+        return round(float(monte_carlo.p_values(np.array([as_large]), 4)[0]), 12)
 
     assert law_is_valid(p_of)
 
@@ -42,15 +42,15 @@ def test_near_misses_are_not_valid(wrong):
 
 def test_rounding_counts_as_a_tie_and_more_does_not():
     observed = np.array([0.5, 0.5, 0.0, 3e-9])
-    assert ranks.at_least(observed * (1 - 5e-7), observed).all()
-    assert not ranks.at_least(observed[:2] * (1 - 2e-6), observed[:2]).any()
-    assert not ranks.at_least(np.array([2e-9]), observed[3:]).any()
+    assert monte_carlo.at_least(observed * (1 - 5e-7), observed).all()
+    assert not monte_carlo.at_least(observed[:2] * (1 - 2e-6), observed[:2]).any()
+    assert not monte_carlo.at_least(np.array([2e-9]), observed[3:]).any()
 
 
 def test_what_is_not_a_number_raises_p():
     nan, one = np.array([np.nan]), np.array([1.0])
-    assert ranks.at_least(nan, one).all()
-    assert ranks.at_least(one, nan).all()
+    assert monte_carlo.at_least(nan, one).all()
+    assert monte_carlo.at_least(one, nan).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.05, 0.01, 1 / 3, 1e-3, 1e-9, 0.9, 1 / 49])

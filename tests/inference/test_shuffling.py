@@ -7,11 +7,12 @@ from jax.sharding import Mesh
 from laws import mic, tic
 from scipy import stats
 
-from dpmic_jax import MICe, MICr, random
-from dpmic_jax import tic as read_tic
+from dpmic_jax import MICe, MICr
 from dpmic_jax.inference import shuffling
 from dpmic_jax.mic import coding
 from dpmic_jax.mic.characteristic import mic as read_mic
+from dpmic_jax.mic.characteristic import tic as read_tic
+from dpmic_jax.mic.ties import random
 
 SMALL = {"MICe": MICe(B=6, c=2), "MICr": MICr(B=6, c=2)}
 PAIRS = np.array([[0, 1], [2, 1], [2, 0]])

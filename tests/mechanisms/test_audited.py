@@ -8,8 +8,8 @@ import pytest
 
 from dpmic_jax import MICr, MICrHistogram, MICrLap, secret_key
 from dpmic_jax.dp.audit import sampled_loss
-from dpmic_jax.dp.keys import event_key
-from dpmic_jax.dp.lattice import LatticeLaplace
+from dpmic_jax.dp.noise.lattice import LatticeLaplace
+from dpmic_jax.dp.rng.keys import event_key
 from dpmic_jax.mechanisms.release import add_noise
 
 DRAWS = 10**6

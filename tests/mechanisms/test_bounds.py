@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
+from dpmic_jax.dp.accounting.events import PureDP, ReplaceOne
 from dpmic_jax.dp.audit import exact_loss, replace_one
-from dpmic_jax.dp.events import PureDP, ReplaceOne
-from dpmic_jax.dp.keys import secret_key
+from dpmic_jax.dp.rng.keys import secret_key
 from dpmic_jax.mechanisms.bounds import (
     EqualCells,
     OctaveCells,

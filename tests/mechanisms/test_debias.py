@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmic_jax.dp.events import ZCDP, Event, PureDP, ReplaceOne
-from dpmic_jax.dp.lattice import Lattice
+from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.noise.lattice import Lattice
 from dpmic_jax.mechanisms.debias import FAMILY, BetaPrior, debias, fitted_prior
 from dpmic_jax.mechanisms.release import Release
 from dpmic_jax.paper.family import family

@@ -10,16 +10,18 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpmic_jax import MICr, MICrLap, VariationLap, exact_gains, sensitivity
+from dpmic_jax import MICr, MICrLap, VariationLap
+from dpmic_jax.data.schema import Categories
+from dpmic_jax.data.source import open_source
+from dpmic_jax.data.table import Table, bounds_of, one_pair, positions
+from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.histogram import cell_counts
 from dpmic_jax.mechanisms.inputs import held_column, held_pair, held_table
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.binning import by_range, codes
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
 from dpmic_jax.mic.variation import variation
-from dpmic_jax.schema import Categories
-from dpmic_jax.source import open_source
-from dpmic_jax.table import Table, bounds_of, one_pair, positions
+from dpmic_jax.mic.xlogx import exact_gains
 
 PAIR = np.array([[0, 1]])
 GRADES = Categories((0, 1, 3), ordered=True)
@@ -42,7 +44,7 @@ def test_one_float_does_not_cut_the_integers_of_others_elsewhere():
     for one in (x, [0.0, *x[1:]], [False, *x[1:]], ["0", *x[1:]], [2**64, *x[1:]]):
         table = held_pair(one, x).coded(limits)
         cut = statistic.cut(table.columns, limits)
-        (score,) = sweep.score_pairs(cut, PAIR, exact_gains(200))
+        (score,) = batch.score_pairs(cut, PAIR, exact_gains(200))
         found.append(int(integer_mic(cut.grids, score)[0]))
     assert found[0] > 0.99 * 2**VALUE_BITS
     assert found[:3] == [found[0]] * 3

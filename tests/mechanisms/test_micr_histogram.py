@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.accounting.events import PureDP, ReplaceOne
 from dpmic_jax.dp.audit import exact_loss, replace_one
-from dpmic_jax.dp.events import PureDP, ReplaceOne
 from dpmic_jax.dp.noise import TruncatedGeometric
-from dpmic_jax.histogram import Design
+from dpmic_jax.mechanisms.deconvolution import Design
 from dpmic_jax.mechanisms.histogram import MICrHistogram, cell_counts
-from dpmic_jax.table import Table
 
 UNIT = ((0, 1), (0, 1))
 SMALL = Design(side=12, calibration=(0.0, 0.0, 0.0, 1.0))
@@ -65,7 +65,7 @@ def test_noise_of_two_thirds_the_scale_is_caught():
 
 
 def test_noise_has_the_variance_that_the_estimator_assumes(pair):
-    from dpmic_jax.histogram import laplace_variance
+    from dpmic_jax.mechanisms.deconvolution import laplace_variance
 
     mechanism = MICrHistogram(epsilon=1.0, design=SMALL)
     exact = counts_of(np.stack(pair, axis=1))
@@ -92,12 +92,12 @@ def test_the_event_is_known_before_data(pair):
 
 def test_everything_is_a_function_of_the_noisy_counts(pair, rng):
     """Same counts, same estimates: nothing else of the data comes out."""
-    from dpmic_jax import histogram
+    from dpmic_jax.mechanisms import deconvolution
 
     mechanism = MICrHistogram(epsilon=1.0, design=SMALL)
     found = mechanism.release(*pair, bounds=UNIT, key=jax.random.key(0))
-    again = histogram.estimate(
-        found.counts, n=2000, variance=histogram.laplace_variance(1.0), design=SMALL
+    again = deconvolution.estimate(
+        found.counts, n=2000, variance=deconvolution.laplace_variance(1.0), design=SMALL
     )
     assert found.value == again.mic
     np.testing.assert_array_equal(found.mass, again.mass)

@@ -8,7 +8,6 @@ import pytest
 from dpmic_jax import (
     Budget,
     BudgetExceeded,
-    EqualCells,
     LedgerFile,
     MICe,
     MICeLap,
@@ -16,13 +15,12 @@ from dpmic_jax import (
     MICrGauss,
     MICrHistogram,
     MICrLap,
-    PublishedMICrGeom,
-    QuantileBounds,
     VariationLap,
-    ladder,
     secret_key,
     seeded_key,
 )
+from dpmic_jax.mechanisms import EqualCells, PublishedMICrGeom, QuantileBounds
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.runs import charged
 
 N = 40

@@ -9,9 +9,9 @@ import oracles
 import pytest
 
 from dpmic_jax import MICr, micr
-from dpmic_jax.dp.events import PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import PureDP, ReplaceOne
 from dpmic_jax.mechanisms.published import PublishedMICrGeom, _mic, master_counts
-from dpmic_jax.mic.sweep import layout_for
+from dpmic_jax.mic.batch import layout_for
 
 UNIT = ((0, 1), (0, 1))
 

@@ -8,15 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from dpmic_jax import mic_star_estimate
+from dpmic_jax.data.table import Table
+from dpmic_jax.dp.accounting.events import PureDP, ReplaceOne
 from dpmic_jax.dp.audit import exact_loss, replace_one, sampled_loss
-from dpmic_jax.dp.budget import Budget, BudgetExceeded, Ledger
-from dpmic_jax.dp.events import PureDP, ReplaceOne
-from dpmic_jax.dp.keys import secret_key
-from dpmic_jax.dp.lattice import Lattice, LatticeLaplace
+from dpmic_jax.dp.ledger.budget import Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeLaplace
+from dpmic_jax.dp.rng.keys import secret_key
+from dpmic_jax.mechanisms import mic_star_estimate
 from dpmic_jax.mechanisms.release import add_noise
 from dpmic_jax.mechanisms.variation import VariationLap, lattice_points, parts_for
-from dpmic_jax.table import Table
 
 UNIT = ((0, 1), (0, 1))
 NINE = [(x, y) for x in (0.1, 0.5, 0.9) for y in (0.1, 0.5, 0.9)]

@@ -8,17 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from dpmic_jax import MICr, exact_gains, sensitivity
-from dpmic_jax.mic import characteristic, coding, sweep
-from dpmic_jax.mic.binning import (
-    CategoryLimits,
-    WithMissing,
-    _round,
-    by_range,
-    by_rank,
-    codes,
-)
+from dpmic_jax import MICr
+from dpmic_jax.data.limits import CategoryLimits, WithMissing
+from dpmic_jax.mechanisms import sensitivity
+from dpmic_jax.mic import batch, characteristic, coding
+from dpmic_jax.mic.binning import _round, by_range, by_rank, codes
 from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.xlogx import exact_gains
 
 COLUMNS = {
     "float64": lambda rng: rng.random(200),
@@ -187,7 +183,7 @@ SMALL = MICr(B=12, c=2)
 
 def scored(cut, pairs, count):
     """Information of pairs by the compiled programs, counted in one way."""
-    score = sweep.Scorer(
+    score = batch.Scorer(
         count(cut.masters, cut.rows),
         cut.grids,
         exact_gains(cut.n),

@@ -5,20 +5,17 @@ import oracles
 import pandas as pd
 import pytest
 
-from dpmic_jax import (
-    MICe,
-    MICr,
-    characteristic,
-    characteristics,
+from dpmic_jax import MICe, MICr, characteristic, characteristics, pairwise
+from dpmic_jax.mic.characteristic import (
+    Characteristic,
     gmic,
     mas,
     mcn,
     mev,
-    pairwise,
+    mic,
     tic,
     tic_normalised,
 )
-from dpmic_jax.mic.characteristic import Characteristic, mic
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from dpmic_jax import MICe, MICr
-from dpmic_jax.mic import coding, counting, tile
+from dpmic_jax.mic import coding, counting, kernel
 from dpmic_jax.mic.grids import buckets
 
 # Values, and for MICr their bounds.
@@ -21,7 +21,7 @@ CUTS = {
     "by rank": lambda columns: MICe(B=30, c=4).cut(columns),
     "by width": lambda columns: MICr(B=30, c=4).cut(columns, BOUNDS),
 }
-_count = jax.jit(tile.count, static_argnames="layout")
+_count = jax.jit(kernel.count, static_argnames="layout")
 
 
 def codes(how, columns, column, parts):
@@ -31,7 +31,7 @@ def codes(how, columns, column, parts):
 
 
 def layout_of(cut, lane_by_lane=True):
-    return tile.Layout(buckets(cut.grids, 10**5), len(PAIRS), 8, lane_by_lane)
+    return kernel.Layout(buckets(cut.grids, 10**5), len(PAIRS), 8, lane_by_lane)
 
 
 def table(n):
@@ -136,14 +136,14 @@ def test_row_batches_add_up_to_the_same_integers(batch):
     one, other = PAIRS.T
     edges = coding.fine_edges(cut.masters, cut.rows, 5)
     total = jnp.zeros((len(PAIRS), *coding.refined_shape(cut.masters, cut.rows)), jnp.int32)
-    add = jax.jit(tile.add_records)
+    add = jax.jit(kernel.add_records)
     for start in range(0, cut.n, batch):
         some = (part.fine[:, start : start + batch] for part in (cut.masters, cut.rows))
         spare = batch - len(range(cut.n)[start : start + batch])
         fine = coding.FineCodes(*(coding.filled(codes, 5, batch) for codes in some))
         total = add(total, fine, one, other, np.int32(spare))
     number = np.array([len(PAIRS)], np.int32)
-    read = jax.jit(tile.count_refined, static_argnames="layout")
+    read = jax.jit(kernel.count_refined, static_argnames="layout")
     found = read(total, edges, one, other, number, layout=layout_of(cut))
     for ours, whole in zip(found, counted(cut, "refined"), strict=True):
         np.testing.assert_array_equal(ours, whole)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmic_jax import MICe, MICr, all_sizes, definition, ladder, power, reshef
-from dpmic_jax.mic.grids import Grid, buckets, plan
+from dpmic_jax import MICe, MICr
+from dpmic_jax.mic.grids import Grid, all_sizes, buckets, definition, ladder, plan, power, reshef
 
 RULES = {"reshef": reshef, "definition": definition}
 

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpmic_jax import MICr
-from dpmic_jax.mic.binning import CategoryLimits, WithMissing, by_range, by_ranges
+from dpmic_jax.data.limits import CategoryLimits, WithMissing
+from dpmic_jax.mic.binning import by_range, by_ranges
 from dpmic_jax.mic.lookup import FEW, Lookup, Partition, Search, coder
 
 FLOATS = [np.float16, np.float32, np.float64]

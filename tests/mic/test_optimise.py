@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dpmic_jax.mic import optimise
-from dpmic_jax.mic.gains import UNIT, ExactGains, FastGains, exact_gains, fast_gains
 from dpmic_jax.mic.optimise import at_most, best_information
+from dpmic_jax.mic.xlogx import UNIT, ExactGains, FastGains, exact_gains, fast_gains
 
 GAINS = {"fast": fast_gains, "exact": exact_gains}
 _program = jax.jit(best_information, static_argnums=1)

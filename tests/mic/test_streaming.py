@@ -6,10 +6,10 @@ import jax
 import numpy as np
 import pytest
 
-from dpmic_jax.mic import coding, streaming, sweep
-from dpmic_jax.mic.gains import exact_gains
+from dpmic_jax.mic import batch, coding, streaming
 from dpmic_jax.mic.grids import ladder
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.mic.xlogx import exact_gains
 
 N, BOUNDS = 1003, [(0.0, 1.0), (-3.0, 3.0), (0, 9), (0.0, 2.0)]
 PAIRS = np.array(list(itertools.combinations(range(4), 2)))
@@ -28,7 +28,7 @@ def cuts(columns, rows):
 
 
 def whole(columns):
-    found = sweep.score_pairs(STATISTIC.cut(columns, BOUNDS), PAIRS, exact_gains(N))
+    found = batch.score_pairs(STATISTIC.cut(columns, BOUNDS), PAIRS, exact_gains(N))
     return np.concatenate(list(found), axis=2)
 
 
@@ -84,8 +84,8 @@ def programs_of(columns):
     cut, devices = STATISTIC.cut(columns, BOUNDS), np.array(jax.devices()[:1])
     mesh = jax.sharding.Mesh(devices, ("pairs",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep, "compiled_together", keep)
-        patch.setitem(sweep.LANES, "cpu", sweep.MORE_LANES)
+        patch.setattr(batch, "compiled_together", keep)
+        patch.setitem(batch.LANES, "cpu", batch.MORE_LANES)
         streaming._Pass(cut, N, PAIRS, len(PAIRS), exact_gains(N), mesh)
     return kept
 

@@ -13,7 +13,7 @@ from real_data import REAL, with_real_data
 
 from dpmic_jax.mic import programs
 from dpmic_jax.mic.grids import Grid, buckets
-from dpmic_jax.mic.tile import Layout
+from dpmic_jax.mic.kernel import Layout
 from dpmic_jax.minepy import MINE, cstats, pairs, partitions, pstats, tile
 
 

@@ -9,7 +9,7 @@ import pytest
 import reference
 
 from dpmic_jax.mic.grids import Bucket, buckets
-from dpmic_jax.mic.tile import Layout
+from dpmic_jax.mic.kernel import Layout
 from dpmic_jax.minepy import superclumps, tile
 from dpmic_jax.minepy.partitions import cut_columns
 from dpmic_jax.minepy.settings import Settings

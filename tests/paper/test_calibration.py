@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dpmic_jax import tuned
+from dpmic_jax.mechanisms import tuned_defaults
 from dpmic_jax.mechanisms.variation import parts_for
-from dpmic_jax.paper import calibration, family, others, tried
+from dpmic_jax.paper import ablations, calibration, family, shapes
 
 
 def test_values_are_those_of_the_definition(rng):
@@ -32,13 +32,13 @@ def test_the_table_is_what_the_command_makes():
     x, y = family.data_sets(family.family(), which, 25, range(40), seed=0)
     made = calibration.quantiles(calibration.variations(x, y, parts_for(25)).reshape(18, 40))
     # Machines may differ in the last bits of a draw, and so in a record's cell.
-    gap = np.abs(tuned.variation_family(25).values[which] - made)
+    gap = np.abs(tuned_defaults.variation_family(25).values[which] - made)
     assert gap.max() < 0.05
     assert gap.mean() < 1e-3
 
 
 def test_the_table_agrees_with_data_sets_it_has_not_seen():
-    of, shipped = family.family(), tuned.variation_family(250)
+    of, shipped = family.family(), tuned_defaults.variation_family(250)
     which = range(27, 36)
     x, y = family.data_sets(of, which, 250, range(30), seed=99)
     values = calibration.variations(x, y, parts_for(250)).reshape(9, 30)
@@ -47,16 +47,16 @@ def test_the_table_agrees_with_data_sets_it_has_not_seen():
 
 
 def test_the_table_is_interpolated_in_the_logarithm_of_n():
-    low, high = tuned.variation_family(250), tuned.variation_family(500)
-    middle = tuned.variation_family(354)
+    low, high = tuned_defaults.variation_family(250), tuned_defaults.variation_family(500)
+    middle = tuned_defaults.variation_family(354)
     np.testing.assert_allclose(middle.values, (low.values + high.values) / 2, atol=1e-3)
-    np.testing.assert_array_equal(middle.stars, tuned.family(354).stars)
+    np.testing.assert_array_equal(middle.stars, tuned_defaults.family(354).stars)
 
 
 def test_summaries_are_what_their_names_say():
     mice = np.array([0.0, 0.5, 0.2])
     values = np.array([[0.1, 0.4, 0.2], [0.3, 0.6, 0.5]])
-    found = tried.summaries(values, mice)
+    found = ablations.summaries(values, mice)
     # Gaps are (0.1, 0.3), (-0.1, 0.1), (0, 0.3).
     assert found["bias"] == pytest.approx(0.15)
     assert found["variance"] == pytest.approx(0.01)
@@ -67,7 +67,7 @@ def test_summaries_are_what_their_names_say():
 
 
 def test_shapes_are_a_hundred_centres_in_the_square():
-    for centres in others.shapes().values():
+    for centres in shapes.shapes().values():
         assert centres.shape == (100, 2)
         assert centres.min() >= 0
         assert centres.max() <= 1
@@ -75,7 +75,7 @@ def test_shapes_are_a_hundred_centres_in_the_square():
 
 def test_shapes_are_no_functions():
     """Two centres with nearly the same x and different y, on every one but the clusters."""
-    for name, centres in others.shapes().items():
+    for name, centres in shapes.shapes().items():
         order = centres[np.argsort(centres[:, 0])]
         near = np.diff(order[:, 0]) < 0.01
         jumps = np.abs(np.diff(order[:, 1]))[near]

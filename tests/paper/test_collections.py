@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from real_data import REAL, with_real_data
 
-from dpmic_jax.paper.collections import COLLECTIONS, baseball, data_folder, spellman23, spellman4381
+from dpmic_jax.paper.collections import (
+    COLLECTIONS,
+    baseball,
+    data_folder,
+    spellman23,
+    spellman4381,
+)
 
 GENES = {"YAL1": [0.5, -1.5, 2.5], "YAL2": [3.0, 3.25, 3.5], "YAL3": [-4.0, 0.0, 1.0]}
 PLAYERS = [

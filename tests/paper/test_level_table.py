@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from dpmic_jax import MICr, ladder
+from dpmic_jax import MICr
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.paper import levels
 from dpmic_jax.paper.store import Store
 from dpmic_jax.screening import bulk

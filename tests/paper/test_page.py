@@ -1,6 +1,6 @@
 import pytest
 
-from dpmic_jax.paper import page, printed, summary
+from dpmic_jax.paper import page, published_values, summary
 from dpmic_jax.paper.functions import FUNCTIONS
 
 
@@ -17,8 +17,8 @@ def real_rows(off=0.0):
             "variance": cell.variance,
             "unsigned": 0.1234,
         }
-        for (epsilon, collection), cells in printed.REAL.items()
-        for mechanism, cell in zip(printed.MECHANISMS, cells, strict=True)
+        for (epsilon, collection), cells in published_values.REAL.items()
+        for mechanism, cell in zip(published_values.MECHANISMS, cells, strict=True)
     ]
     rows[4]["bias"] += off
     return [*rows, {**rows[4], "mechanism": "ours", "bias": 0.5}]

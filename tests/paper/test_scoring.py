@@ -5,8 +5,8 @@ import oracles
 import pytest
 
 import dpmic_jax
-from dpmic_jax import MICr, all_sizes, ladder
-from dpmic_jax.mic.grids import Grid
+from dpmic_jax import MICr
+from dpmic_jax.mic.grids import Grid, all_sizes, ladder
 from dpmic_jax.paper import scoring
 from dpmic_jax.paper.scoring import Lanes, best_entries, by_shape, count, lanes_of, micr, shape_of
 

@@ -11,7 +11,7 @@ from processes import ended, started
 from small import BOUNDS, columns, screened
 
 from dpmic_jax import Budget, LedgerFile, secret_key, seeded_key
-from dpmic_jax.schema import schema_of
+from dpmic_jax.data.schema import schema_of
 from dpmic_jax.screening import AllPairs, Resources, TopK, create_ledger
 
 N, EPSILON = 400, 60.0

@@ -4,7 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpmic_jax import MICr, ladder, seeded_key
+from dpmic_jax import MICr, seeded_key
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.screening import AllPairs, Resources, screen
 
 N = 600

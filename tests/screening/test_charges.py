@@ -5,9 +5,9 @@ import pytest
 from small import BOUNDS, N, columns, screened
 
 from dpmic_jax import Budget, BudgetExceeded, LedgerFile, ReplaceOne, secret_key
-from dpmic_jax.schema import Categories, Number, Schema, schema_of
+from dpmic_jax.data.schema import Categories, Number, Schema, schema_of
+from dpmic_jax.data.source.memory import MemorySource
 from dpmic_jax.screening import AllPairs, TopK, create_ledger, learn_bounds
-from dpmic_jax.source.memory import MemorySource
 
 
 def book(folder, budget=20.0, *, name="ledger", bounds=BOUNDS, **settings):

@@ -21,17 +21,17 @@ from processes import HANGS
 from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
-from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.refusals import KeyLostError
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.schema import schema_of
+from dpmic_jax.data.schema import schema_of
+from dpmic_jax.data.source import open_source
+from dpmic_jax.dp.rng import key_file
+from dpmic_jax.dp.rng.errors import KeyLostError
+from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
 from dpmic_jax.screening import distributed as on_a_worker
 from dpmic_jax.screening.distributed import Cluster, WorkersLostError, one_tile, some_values
-from dpmic_jax.screening.job import Here, Task
+from dpmic_jax.screening.execution import Here, Task
 from dpmic_jax.screening.planning import plan
-from dpmic_jax.screening.work import opened
-from dpmic_jax.source import open_source
+from dpmic_jax.screening.tiles import opened
 
 # Sockets and pipes that Dask leaves to the garbage collector, where its workers are killed.
 pytestmark = [
@@ -109,7 +109,7 @@ def grave(client, tmp_path):
     path = tmp_path / "grave"
 
     def ready(path, at=10):
-        from dpmic_jax.screening.work import Work
+        from dpmic_jax.screening.tiles import Work
 
         real, begun = Work.tiles, itertools.count(1)
 
@@ -126,7 +126,7 @@ def grave(client, tmp_path):
         return os.getpid()
 
     def restored():
-        from dpmic_jax.screening.work import Work
+        from dpmic_jax.screening.tiles import Work
 
         Work.tiles = getattr(Work, "real_tiles", Work.tiles)
 
@@ -243,7 +243,7 @@ class Client:
 
 def test_what_travels_to_workers_has_neither_the_key_nor_a_record(parquet, folder, monkeypatch):
     marker, key, client = 0.12345678901234567, secret_key(), Client(b"", monkeypatch)
-    keyfile.save(folder.path / "key", key)
+    key_file.save(folder.path / "key", key)
     secret = np.asarray(jax.random.key_data(key.key)).tobytes()
     task = a_task(parquet(a=np.full(N, marker)), TopK(4))
     crew = Cluster(task, folder, client)
@@ -267,7 +267,7 @@ def columns_of(task):
 
 def test_a_selecting_asks_tile_travels_sealed(parquet, folder):
     """The noisy scores of all pairs together are not private."""
-    keyfile.save(folder.path / "key", secret_key())
+    key_file.save(folder.path / "key", secret_key())
     task = a_task(parquet(), TopK(4))
     content = one_tile(task, folder, 1)
     scores = opened(task.plan, 1, content, folder.key)
@@ -280,7 +280,7 @@ def test_a_selecting_asks_tile_travels_sealed(parquet, folder):
 
 
 def test_values_travel_noised(parquet, folder):
-    keyfile.save(folder.path / "key", seeded_key(1))
+    key_file.save(folder.path / "key", seeded_key(1))
     task = a_task(parquet(), AllPairs(), size=21)
     found = np.frombuffer(one_tile(task, folder, 0), "<i4")
     ((_, other),) = Here(task, seeded_key(2), ()).tiles([0], lambda _: None)
@@ -289,7 +289,7 @@ def test_values_travel_noised(parquet, folder):
 
 def test_seeded_runs_of_two_tables_do_not_share_what_a_worker_holds(parquet, folder):
     """They have one label, and one number of records."""
-    keyfile.save(folder.path / "key", seeded_key(1))
+    key_file.save(folder.path / "key", seeded_key(1))
     rng = np.random.default_rng(1)
     found = []
     for source in (parquet("one"), parquet("two", g=rng.random(N)), parquet("one")):

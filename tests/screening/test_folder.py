@@ -12,10 +12,10 @@ import pytest
 from small import BOUNDS, columns, same_bits, screened
 
 from dpmic_jax import Budget, LedgerFile, secret_key, seeded_key
-from dpmic_jax.dp import keyfile
-from dpmic_jax.dp.refusals import KeyLostError
-from dpmic_jax.runs.folder import Folder
-from dpmic_jax.schema import schema_of
+from dpmic_jax.data.schema import schema_of
+from dpmic_jax.dp.rng import key_file
+from dpmic_jax.dp.rng.errors import KeyLostError
+from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger
 
 ASKS = [AllPairs(), TopK(4), Above(0.3, 3)]
@@ -154,7 +154,7 @@ def test_a_finished_run_gives_its_result_again_and_reads_nothing(out, file, ledg
     def unread(*_):
         raise AssertionError("read")
 
-    monkeypatch.setattr("dpmic_jax.source.files.CSVSource._read", unread)
+    monkeypatch.setattr("dpmic_jax.data.source.files.CSVSource._read", unread)
     assert same_bits(screened(file, out=out, ledger=ledger), first)
     assert len(ledger.events) == 1
     with pytest.raises(AssertionError, match="read"):
@@ -392,8 +392,8 @@ def test_without_these_checks_the_users_files_would_be_gone(out, monkeypatch):
     """The control: a folder taken for a run's by its names, and any file for a key."""
     monkeypatch.setattr(Folder, "_check_ours", lambda self: None)
     monkeypatch.setattr(Folder, "_check_leftovers", lambda self: None)
-    monkeypatch.setattr(keyfile, "is_key", lambda path: path.exists())
-    monkeypatch.setattr("dpmic_jax.runs.folder._is_tile", lambda path: True)
+    monkeypatch.setattr(key_file, "is_key", lambda path: path.exists())
+    monkeypatch.setattr("dpmic_jax.runs.checkpoint._is_tile", lambda path: True)
     (out / "tiles").mkdir(parents=True)
     (out / "tiles" / "00000001").write_text("slate")
     (out / "key").write_text("of my house")
@@ -457,7 +457,7 @@ def test_one_process_at_a_time(out):
 def test_the_key_is_for_its_owner_only_and_goes_with_the_run(out, stops, monkeypatch):
     begun(out, stops, monkeypatch)
     assert (out / "key").stat().st_mode & 0o777 == 0o600
-    assert keyfile.same(keyfile.load(out / "key"), seeded_key(1))
+    assert key_file.same(key_file.load(out / "key"), seeded_key(1))
     screened(out=out)
     assert not (out / "key").exists()
 

@@ -7,7 +7,7 @@ import pytest
 from small import BOUNDS, STATISTIC, columns, screened
 
 from dpmic_jax import Budget, secret_key
-from dpmic_jax.schema import schema_of
+from dpmic_jax.data.schema import schema_of
 from dpmic_jax.screening import buy_histograms, create_ledger
 
 WIDER = {**BOUNDS, "a": (0.0, 2.0)}

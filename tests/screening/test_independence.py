@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dpmic_jax import micr
-from dpmic_jax.mic import sweep
+from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import characteristic
-from dpmic_jax.mic.gains import gains_for
+from dpmic_jax.mic.xlogx import gains_for
 from dpmic_jax.screening import bulk
 from dpmic_jax.screening.independence import independence_level
 
@@ -27,7 +27,7 @@ KINDS = {
 def values(statistic, n, kind, rng):
     draw, bounds = KINDS[kind]
     cut = statistic.cut([draw(rng, n) for _ in range(10)], [bounds] * 10)
-    tiles = sweep.score_pairs(cut, PAIRS, gains_for(n))
+    tiles = batch.score_pairs(cut, PAIRS, gains_for(n))
     return np.concatenate([characteristic(cut.grids, tile).mic for tile in tiles])
 
 
@@ -47,7 +47,7 @@ def test_at_most_one_table_in_twenty_has_a_pair_above_the_level(rng, n, epsilon)
     tables, statistic = 200, bulk(n, epsilon)
     pairs = (10 * np.arange(tables)[:, None, None] + PAIRS).reshape(-1, 2)
     cut = statistic.cut(list(rng.random((10 * tables, n))), [(0.0, 1.0)] * (10 * tables))
-    tiles = sweep.score_pairs(cut, pairs, gains_for(n))
+    tiles = batch.score_pairs(cut, pairs, gains_for(n))
     found = np.concatenate([characteristic(cut.grids, tile).mic for tile in tiles])
     largest = found.reshape(tables, len(PAIRS)).max(axis=1)
     level = independence_level(statistic, n, len(PAIRS), 0.05)

@@ -17,11 +17,11 @@ import pytest
 from small import BOUNDS, NAMES, STATISTIC, columns, screened
 
 from dpmic_jax import ReplaceOne, seeded_key
-from dpmic_jax.dp.events import Event
+from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.mechanisms.release import on_lattice
+from dpmic_jax.mic.batch import score_pairs
 from dpmic_jax.mic.characteristic import integer_mic
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.sweep import score_pairs
+from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.screening import Above, AllPairs, TopK
 from dpmic_jax.screening.planning import plan
 

@@ -15,11 +15,11 @@ import pytest
 from killing import ASKS, EPSILON, LIMITS, POINTS, N, Run, table
 from small import STATISTIC
 
-from dpmic_jax.dp.events import ReplaceOne
+from dpmic_jax.dp.accounting.events import ReplaceOne
 from dpmic_jax.mechanisms.release import on_lattice
+from dpmic_jax.mic.batch import score_pairs
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
-from dpmic_jax.mic.gains import exact_gains
-from dpmic_jax.mic.sweep import score_pairs
+from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.screening.planning import plan
 
 

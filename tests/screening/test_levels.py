@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kurtosis
 
-from dpmic_jax import MICr, ladder
-from dpmic_jax.mic.grids import all_sizes, definition
+from dpmic_jax import MICr
+from dpmic_jax.mic.grids import all_sizes, definition, ladder
 from dpmic_jax.paper import levels as making
 from dpmic_jax.screening import bulk, simulation
 from dpmic_jax.screening.levels import MOST_RECORDS, made_by, shipped
 from dpmic_jax.screening.simulation import micr_values
 
-FILE = resources.files("dpmic_jax").joinpath("levels.json")
+FILE = resources.files("dpmic_jax.screening").joinpath("levels.json")
 TABLE = json.loads(FILE.read_text())
 COLUMNS = 64
 # What a line between two n of the table misses of n times the mean and n times the deviation.

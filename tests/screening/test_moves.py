@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from dpmic_jax.dp.events import ReplaceOne
+from dpmic_jax.data.source import open_source
+from dpmic_jax.dp.accounting.events import ReplaceOne
 from dpmic_jax.mic.grids import ladder
-from dpmic_jax.mic.settings import MICr
+from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening import Above, AllPairs, TopK
 from dpmic_jax.screening.planning import plan
-from dpmic_jax.screening.work import DEFAULT, Work
-from dpmic_jax.source import open_source
+from dpmic_jax.screening.tiles import DEFAULT, Work
 
 NAMES, BOUNDS = ("a", "b", "c"), {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}
 ASKS = [AllPairs(), TopK(1), Above(0.3, 2)]

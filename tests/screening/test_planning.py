@@ -8,14 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 
-from dpmic_jax import Budget, BudgetExceeded, Ledger, MICr, ReplaceOne, ladder
-from dpmic_jax.dp.events import ZCDP, PureDP
-from dpmic_jax.dp.lattice import LatticeGauss, LatticeLaplace
+from dpmic_jax import Budget, BudgetExceeded, MICr, ReplaceOne
+from dpmic_jax.dp.accounting.events import ZCDP, PureDP
+from dpmic_jax.dp.ledger.budget import Ledger
+from dpmic_jax.dp.noise.lattice import LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
+from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
+from dpmic_jax.mic.grids import ladder
 from dpmic_jax.paper import tuning
 from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
 from dpmic_jax.screening.planning import bulk, plan
-from dpmic_jax.tuned import cheap_defaults
 
 COLUMNS = tuple(f"c{i}" for i in range(12))
 PAIRS = 66

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, preview
-from dpmic_jax.screening.chances import expected_count, found_chance
-from dpmic_jax.screening.work import Tiling
+from dpmic_jax.screening.power import expected_count, found_chance
+from dpmic_jax.screening.tiles import Tiling
 
 STRONG, WEAK = [0.35, 0.42, 0.6, 0.97], [0.004] * 40 + [0.1, 0.2]
 RUNS = 40_000

@@ -38,7 +38,7 @@ def test_a_terminal_sees_pairs_rate_and_time_left_and_no_value(ask, monkeypatch)
 
 
 def test_a_resumed_run_counts_what_is_there(tmp_path, monkeypatch):
-    from dpmic_jax.runs.folder import Folder
+    from dpmic_jax.runs.checkpoint import Folder
 
     keep, stored = Folder.keep_tile, []
 

@@ -16,7 +16,7 @@ from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 from dpmic_jax import ReplaceOne
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK
 from dpmic_jax.screening.planning import plan
-from dpmic_jax.screening.work import tiling
+from dpmic_jax.screening.tiles import tiling
 
 ASKS = [AllPairs(), TopK(4), Above(0.3, 3)]
 PAIRS = 21

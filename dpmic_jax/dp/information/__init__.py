@@ -14,7 +14,7 @@ forms that the paper prints.
 """
 
 from dpmic_jax.dp.information import published
-from dpmic_jax.dp.information.bit import bit_to_mi
+from dpmic_jax.dp.information.binary_records import bit_to_mi
 from dpmic_jax.dp.information.cardinality import (
     approximate_to_mi,
     most_nats,
@@ -31,7 +31,7 @@ from dpmic_jax.dp.information.channels import (
     tabulate,
     worst_capacity,
 )
-from dpmic_jax.dp.information.composing import composed, disjoint, total_mi
+from dpmic_jax.dp.information.composition import composed, disjoint, total_mi
 from dpmic_jax.dp.information.groups import (
     approximate_group,
     mi_of_group,
@@ -49,12 +49,7 @@ from dpmic_jax.dp.information.implications import (
     to_variation,
     trade,
 )
-from dpmic_jax.dp.information.personal import (
-    Personal,
-    composed_personal,
-    pure_mixed_group,
-    worst,
-)
+from dpmic_jax.dp.information.personal import Personal, composed_personal, pure_mixed_group, worst
 from dpmic_jax.dp.information.renyi import pure_to_group_renyi, pure_to_renyi
 
 __all__ = [

@@ -10,9 +10,10 @@ the outcomes of the mechanism; math.inf for what has no bound, but not for both.
 import math
 from decimal import Decimal
 
-from dpmic_jax.dp.events import ZCDP, ApproximateDP, Guarantee, PureDP
-from dpmic_jax.dp.information.bit import bit_to_mi
-from dpmic_jax.dp.information.digits import entropy, exactly, precise, up
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Guarantee, PureDP
+from dpmic_jax.dp.arithmetic.decimal_math import entropy, exactly, precise, up
+from dpmic_jax.dp.arithmetic.exact_decimal import chance
+from dpmic_jax.dp.information.binary_records import bit_to_mi
 from dpmic_jax.dp.information.guarantees import MIDP, Count, VariationDP, cardinal, expect
 from dpmic_jax.dp.information.implications import (
     concentrated_to_kl,
@@ -21,7 +22,6 @@ from dpmic_jax.dp.information.implications import (
     pure_to_mi,
     to_variation,
 )
-from dpmic_jax.dp.written import chance
 
 
 def variation_to_mi(variation: VariationDP, *, values: Count, outputs: Count) -> MIDP:

@@ -1,7 +1,7 @@
 """What is kept of k records at once (Cuff and Yu 2016, section 5).
 
-Neighbours of neighbours: the guarantees of `dp.events` and total variation have a bound for k
-records by k steps of one. MI-DP has none. Example 5, the discrepancy: two records; with
+Neighbours of neighbours: the guarantees of `dp.accounting.events` and total variation have a
+bound for k records by k steps of one. MI-DP has none. Example 5, the discrepancy: two records; with
 probability e tell their common value if they are equal and "different" if not; else say nothing.
 Whoever knows one record learns at most e ln 2 nats about the other. But both together have
 |X| + 1 outcomes to tell: e ln(|X| + 1) nats, without a bound if |X| has none. Only by the number
@@ -11,12 +11,12 @@ from epsilon-DP, `pure_to_mi(pure_group(...))` needs no count.
 
 from decimal import Decimal
 
-from dpmic_jax.dp.events import ApproximateDP, PureDP
+from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
+from dpmic_jax.dp.arithmetic.decimal_math import exactly, precise, up
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
 from dpmic_jax.dp.information.cardinality import variation_to_mi
-from dpmic_jax.dp.information.digits import exactly, precise, up
 from dpmic_jax.dp.information.guarantees import MIDP, Count, VariationDP, cardinal, expect
 from dpmic_jax.dp.information.implications import mi_to_variation
-from dpmic_jax.dp.written import at_least, whole, written
 
 
 def pure_group(pure: PureDP, *, records: int) -> PureDP:

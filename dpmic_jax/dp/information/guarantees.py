@@ -1,7 +1,7 @@
 """What a mechanism keeps, in the units of Cuff and Yu (2016): nats about one record, and variation.
 
-epsilon-DP and (epsilon, delta)-DP are `PureDP` and `ApproximateDP` of `dp.events`. All of them
-are about neighbours that differ in one record, and hold against whoever knows all the other
+epsilon-DP and (epsilon, delta)-DP are `PureDP` and `ApproximateDP` of `dp.accounting.events`. All
+of them are about neighbours that differ in one record, and hold against whoever knows all the other
 records. They say nothing about what records tell of each other: if all n records are equal, a
 mechanism that keeps next to nothing of each (`MIDP`) may give all of them away (Example 3).
 """
@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dpmic_jax.dp.written import positive
+from dpmic_jax.dp.arithmetic.exact_decimal import positive
 
 Kind = TypeVar("Kind")
 Count = int | float

@@ -7,8 +7,8 @@ one implication in its tightest form; the looser forms that the paper also print
 
 import math
 
-from dpmic_jax.dp.events import ZCDP, ApproximateDP, PureDP
-from dpmic_jax.dp.information.digits import (
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, PureDP
+from dpmic_jax.dp.arithmetic.decimal_math import (
     exactly,
     precise,
     symmetric_divergence_and_slope,
@@ -16,8 +16,8 @@ from dpmic_jax.dp.information.digits import (
     up,
     variation_by,
 )
+from dpmic_jax.dp.arithmetic.exact_decimal import positive
 from dpmic_jax.dp.information.guarantees import KLDP, MIDP, VariationDP, expect
-from dpmic_jax.dp.written import positive
 
 
 def pure_to_kl(pure: PureDP) -> KLDP:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.information.composing import composed
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
+from dpmic_jax.dp.information.composition import composed
 from dpmic_jax.dp.information.guarantees import KLDP, MIDP
-from dpmic_jax.dp.written import at_least, whole, written
 
 Budget = TypeVar("Budget")
 Other = TypeVar("Other")

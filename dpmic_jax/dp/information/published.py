@@ -6,9 +6,10 @@ Where the printed text says something else than its proof gives, that is noted.
 import math
 from decimal import Decimal
 
-from dpmic_jax.dp.events import PureDP
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.decimal_math import entropy, exactly, precise, up
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
 from dpmic_jax.dp.information.cardinality import most_nats
-from dpmic_jax.dp.information.digits import entropy, exactly, precise, up
 from dpmic_jax.dp.information.guarantees import (
     KLDP,
     MIDP,
@@ -18,7 +19,6 @@ from dpmic_jax.dp.information.guarantees import (
     cardinal,
     expect,
 )
-from dpmic_jax.dp.written import at_least, whole, written
 
 
 def equation_21(pure: PureDP) -> KLDP:

@@ -11,8 +11,8 @@ forms, for alpha > 0 (71).
 import math
 from decimal import Decimal
 
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.information.digits import exactly, precise, up
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.decimal_math import exactly, precise, up
 from dpmic_jax.dp.information.groups import pure_group
 from dpmic_jax.dp.information.guarantees import RenyiMIDP, expect
 from dpmic_jax.dp.information.implications import pure_to_mi

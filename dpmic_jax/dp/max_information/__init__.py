@@ -14,7 +14,8 @@
 
 from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation
 from dpmic_jax.dp.max_information.composition import compose
-from dpmic_jax.dp.max_information.correct import (
+from dpmic_jax.dp.max_information.description_length import DescriptionLength
+from dpmic_jax.dp.max_information.level_correction import (
     corrected_level,
     corrected_level_after,
     largest_epsilon,
@@ -22,7 +23,6 @@ from dpmic_jax.dp.max_information.correct import (
     max_information,
     max_information_after,
 )
-from dpmic_jax.dp.max_information.descriptions import DescriptionLength
 from dpmic_jax.dp.max_information.mutual import (
     InformationTheorem,
     corollary_c_2,

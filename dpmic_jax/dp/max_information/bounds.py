@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dpmic_jax.dp.written import chance
+from dpmic_jax.dp.arithmetic.exact_decimal import chance
 
 LOG2_E = math.log2(math.e)
 

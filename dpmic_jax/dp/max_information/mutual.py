@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
 from dpmic_jax.dp.max_information.bounds import (
     LOG2_E,
     MARGIN,
@@ -23,7 +24,6 @@ from dpmic_jax.dp.max_information.bounds import (
     spare,
 )
 from dpmic_jax.dp.max_information.search import least
-from dpmic_jax.dp.written import positive, whole
 
 
 @dataclass(frozen=True, kw_only=True)

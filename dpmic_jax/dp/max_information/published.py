@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
 from dpmic_jax.dp.max_information.bounds import Laws, MaxInformation, from_nats, spare
 from dpmic_jax.dp.max_information.search import least
-from dpmic_jax.dp.written import positive, whole
 
 _RANGE = "0 < epsilon <= 1/2 and 0 < delta < epsilon"
 

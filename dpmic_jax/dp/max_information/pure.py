@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
+from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
-from dpmic_jax.dp.written import positive, whole
 
 NAME = "Theorem B (epsilon-DP)"
 

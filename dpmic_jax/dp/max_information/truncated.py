@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dpmic_jax.dp.arithmetic.exact_decimal import chance, positive, whole
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
-from dpmic_jax.dp.written import chance, positive, whole
 
 _SHARES = (1e-4, 1e6)
 _UP = 1 + 2.0**-36

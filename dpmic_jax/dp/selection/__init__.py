@@ -13,8 +13,8 @@ words (docs/selection.md), with delta_numerical = 0.
 """
 
 from dpmic_jax.dp.selection.exponential import ExponentialMechanism
+from dpmic_jax.dp.selection.iterative_top_k import PeeledTopK
 from dpmic_jax.dp.selection.noisy_max import NoisyMax
-from dpmic_jax.dp.selection.peeled import PeeledTopK
 from dpmic_jax.dp.selection.permute_and_flip import (
     PermuteAndFlip,
     SelectionCertificate,

@@ -27,8 +27,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Int32
 
-from dpmic_jax.dp import thresholds
-from dpmic_jax.dp.enclosures import (
+from dpmic_jax.dp.accounting.events import ZCDP, PureDP
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least
+from dpmic_jax.dp.arithmetic.intervals import (
     SCALE,
     Enclosure,
     exact,
@@ -37,12 +38,11 @@ from dpmic_jax.dp.enclosures import (
     powers,
     rounded_up,
 )
-from dpmic_jax.dp.events import ZCDP, PureDP
-from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.dp.laws import SLACK
-from dpmic_jax.dp.selection.checks import MOST_CANDIDATES, Mask, one_score_each, pure
+from dpmic_jax.dp.noise import digit_sampler
+from dpmic_jax.dp.noise.distributions import SLACK
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection.permute_and_flip import SelectionCertificate
-from dpmic_jax.dp.written import at_least
+from dpmic_jax.dp.selection.validation import MOST_CANDIDATES, Mask, one_score_each, pure
 
 _NATS = 40  # between the best weight and the least: e^-40 is above 2^-58
 _TABLE_BITS = 128  # the least weight then keeps 70 of them
@@ -165,7 +165,7 @@ def _weights(rate: Fraction, behind: Int[np.ndarray, " candidates"]) -> np.ndarr
 def _certificate(rate: Fraction, sensitivity: int) -> SelectionCertificate:
     kappa = Fraction(1)
     for table, ideal in zip(_tables(rate), _ideal(rate), strict=True):
-        kappa *= Fraction(thresholds.distortion(table.tolist(), ideal))
+        kappa *= Fraction(digit_sampler.distortion(table.tolist(), ideal))
     # ln kappa <= kappa - 1, and ln((1 + x) / (1 - x)) <= 3 x for the draw.
     least = Fraction(exponential(Fraction(_NATS)).low, 2**SCALE) / kappa
     off = Fraction(3 * MOST_CANDIDATES, _DRAWS) / least

@@ -13,9 +13,9 @@ from fractions import Fraction
 
 from jaxtyping import Array, Int32
 
-from dpmic_jax.dp.clipped import PureCertificate
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.keys import AnyKey
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.noise.bounded import PureCertificate
+from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.dp.selection.top_k import OneShotTopK
 
 

@@ -36,12 +36,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, UInt32
 
-from dpmic_jax.dp import geometric
-from dpmic_jax.dp.enclosures import exact, growth, integer, rounded_up
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.dp.selection.checks import MOST_CANDIDATES, Mask, one_score_each, pure
-from dpmic_jax.dp.thresholds import tail
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer, rounded_up
+from dpmic_jax.dp.noise import geometric
+from dpmic_jax.dp.noise.digit_sampler import tail
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.dp.selection.validation import MOST_CANDIDATES, Mask, one_score_each, pure
 
 # The rate is lower by this, in all, to pay for finite tables.
 _SLACK = Fraction(1, 2**39)

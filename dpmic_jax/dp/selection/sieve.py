@@ -27,16 +27,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, Key, UInt32
 
-from dpmic_jax.dp.enclosures import SCALE, exact, exponential, growth, integer
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.keys import AnyKey, noise_key, pair_key
-from dpmic_jax.dp.laws import DiscreteLaplace
-from dpmic_jax.dp.selection.subsampling import (
-    before_subsampling,
-    subsample,
-    subsample_on_host,
-)
-from dpmic_jax.dp.written import at_least, written
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
+from dpmic_jax.dp.arithmetic.intervals import SCALE, exact, exponential, growth, integer
+from dpmic_jax.dp.noise.distributions import DiscreteLaplace
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key, pair_key
+from dpmic_jax.dp.selection.subsampling import before_subsampling, subsample, subsample_on_host
 
 FURTHEST = 2**29  # scores beyond count as this, and noise ends before: sums fit int32
 _ENDS = np.int32(-FURTHEST), np.int32(FURTHEST)

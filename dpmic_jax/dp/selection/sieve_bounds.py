@@ -19,9 +19,9 @@ from math import exp, expm1, inf, lcm
 
 import numpy as np
 
-from dpmic_jax.dp.clipped import blind_pmf
-from dpmic_jax.dp.enclosures import integer
-from dpmic_jax.dp.laws import DiscreteLaplace
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.noise.bounded import blind_pmf
+from dpmic_jax.dp.noise.distributions import DiscreteLaplace
 from dpmic_jax.dp.selection.sieve import FURTHEST, SieveAndExamine
 
 Drift = Callable[[int], float]

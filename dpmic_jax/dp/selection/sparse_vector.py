@@ -38,16 +38,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Int32, Key, UInt32
 
-from dpmic_jax.dp import geometric
-from dpmic_jax.dp.clipped import LARGEST, as_int32
-from dpmic_jax.dp.enclosures import exact, growth, integer
-from dpmic_jax.dp.events import ApproximateDP, PureDP, concentrated
-from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.dp.laws import DiscreteLaplace, laplace_certificate, signed_magnitude
-from dpmic_jax.dp.selection import jackpots
-from dpmic_jax.dp.selection.checks import one_score_each, pure
-from dpmic_jax.dp.selection.few import passing
-from dpmic_jax.dp.written import at_least, chance, written
+from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP, concentrated
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, chance, written
+from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer
+from dpmic_jax.dp.noise import geometric
+from dpmic_jax.dp.noise.bounded import LARGEST, as_int32
+from dpmic_jax.dp.noise.distributions import DiscreteLaplace, laplace_certificate, signed_magnitude
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.dp.selection import tail_atom
+from dpmic_jax.dp.selection.exact_pmf import passing
+from dpmic_jax.dp.selection.validation import one_score_each, pure
 
 _MOST_NATS = 80  # a round is worth: more would leave too little of the reach
 _CLOSED = Fraction(1, 2**24)  # the probability of a threshold that only jackpots reach
@@ -184,7 +184,7 @@ class SparseVector:
     def certificate(self) -> SparseVectorCertificate:
         """Computed when the settings are made, and refused unless epsilon_realised <= epsilon."""
         for end, noise in ((self.top, self.query_noise), (self.threshold, self.threshold_noise)):
-            jackpots.below(end + geometric.ideal(noise.rate).reach + 1)
+            tail_atom.below(end + geometric.ideal(noise.rate).reach + 1)
         each = _certificate(self.query_noise, self.threshold_noise)
         return each._replace(epsilon_realised=self._composed(each.round_epsilon))
 
@@ -212,7 +212,7 @@ def _noisy(
     tables: geometric.Digits,
     top: Int32[Array, ""],
 ) -> Int32[Array, "*shape"]:
-    words = jax.random.bits(key, (tables.words + 1 + jackpots.WORDS, *points.shape), jnp.uint32)
+    words = jax.random.bits(key, (tables.words + 1 + tail_atom.WORDS, *points.shape), jnp.uint32)
     return moved(words, points, tables, top)
 
 
@@ -224,7 +224,7 @@ def moved(
 ) -> Int32[Array, "*shape"]:
     """The noisy scores that the words stand for: digits, sign, jackpot."""
     noisy = jnp.clip(points, np.int32(0), top) + _signed(words, tables)
-    return jnp.where(jackpots.drawn(words[tables.words + 1 :]), np.int32(jackpots.PLACE), noisy)
+    return jnp.where(tail_atom.drawn(words[tables.words + 1 :]), np.int32(tail_atom.PLACE), noisy)
 
 
 def thresholds(
@@ -233,7 +233,7 @@ def thresholds(
     """The noisy thresholds that the words stand for: digits, sign, whether it is closed."""
     closed = words[tables.words + 1] < np.uint32(_CLOSED * 2**32)
     noisy = threshold + _signed(words, tables)
-    return jnp.where(closed, np.int32(jackpots.PLACE), noisy)
+    return jnp.where(closed, np.int32(tail_atom.PLACE), noisy)
 
 
 def first_passes(
@@ -292,9 +292,9 @@ def _certificate(query: DiscreteLaplace, threshold: DiscreteLaplace) -> SparseVe
         round_epsilon=loss + loss_z,
         # Of the two ends only the upper one counts.
         query_edge=edges / 2,
-        query_allowed=growth(loss) * jackpots.CHANCE,
+        query_allowed=growth(loss) * tail_atom.CHANCE,
         threshold_edge=edges_z / 2,
-        threshold_allowed=growth(loss + loss_z) * _CLOSED * jackpots.CHANCE,
+        threshold_allowed=growth(loss + loss_z) * _CLOSED * tail_atom.CHANCE,
     )
     if found.query_edge > found.query_allowed or found.threshold_edge > found.threshold_allowed:
         raise ArithmeticError("the tables do not keep epsilon")
@@ -307,7 +307,7 @@ def _limits(settings: SparseVector, points: Sequence[int]) -> list[tuple[Fractio
     reach, far = len(noise) // 2, len(query) // 2
 
     def passes(point: int, limit: int) -> Fraction:
-        return jackpots.share(query[min(max(limit - point + far, 0), 2 * far)])
+        return tail_atom.share(query[min(max(limit - point + far, 0), 2 * far)])
 
     ordinary = [
         (
@@ -316,7 +316,7 @@ def _limits(settings: SparseVector, points: Sequence[int]) -> list[tuple[Fractio
         )
         for z in range(-reach, reach)
     ]
-    return [*ordinary, (_CLOSED, [jackpots.CHANCE for _ in points])]
+    return [*ordinary, (_CLOSED, [tail_atom.CHANCE for _ in points])]
 
 
 @lru_cache(maxsize=64)

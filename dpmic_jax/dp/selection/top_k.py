@@ -25,16 +25,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, Key, Shaped, UInt32
 
-from dpmic_jax.dp import geometric
-from dpmic_jax.dp.clipped import LARGEST, PureCertificate, as_int32
-from dpmic_jax.dp.enclosures import exact, growth, integer, rounded_up
-from dpmic_jax.dp.events import PureDP
-from dpmic_jax.dp.keys import AnyKey, noise_key
-from dpmic_jax.dp.laws import SLACK
-from dpmic_jax.dp.selection import jackpots
-from dpmic_jax.dp.selection.checks import one_score_each, pure
-from dpmic_jax.dp.selection.few import largest
-from dpmic_jax.dp.thresholds import tail
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer, rounded_up
+from dpmic_jax.dp.noise import geometric
+from dpmic_jax.dp.noise.bounded import LARGEST, PureCertificate, as_int32
+from dpmic_jax.dp.noise.digit_sampler import tail
+from dpmic_jax.dp.noise.distributions import SLACK
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.dp.selection import tail_atom
+from dpmic_jax.dp.selection.exact_pmf import largest
+from dpmic_jax.dp.selection.validation import one_score_each, pure
 
 _MOST_NATS = 40  # a winner is worth: more would leave too little of the reach
 _PRIORITY_WORDS = 2
@@ -122,7 +122,7 @@ class OneShotTopK:
         `floor` is the probability of the jackpot, `edge_mass` and `edge_allowed` are E of the
         lemma and what it may be.
         """
-        jackpots.below(self.top + geometric.ideal(self.rate).reach)
+        tail_atom.below(self.top + geometric.ideal(self.rate).reach)
         each = _certificate(self.rate, self.sensitivity)
         found = each._replace(epsilon_realised=self.k * each.epsilon_realised)
         if found.epsilon_realised > self.epsilon or found.edge_mass > found.edge_allowed:
@@ -140,7 +140,7 @@ def _noisy(
     tables: geometric.Digits,
     top: Int32[Array, ""],
 ) -> Int32[Array, "*shape"]:
-    words = jax.random.bits(key, (tables.words + jackpots.WORDS, *points.shape), jnp.uint32)
+    words = jax.random.bits(key, (tables.words + tail_atom.WORDS, *points.shape), jnp.uint32)
     return raised(words, points, tables, top)
 
 
@@ -153,7 +153,7 @@ def raised(
     """The noisy scores that the words stand for: digits first, then the jackpot."""
     noise = geometric.magnitude(words, tables).astype(jnp.int32)
     noisy = jnp.clip(points, np.int32(0), top) + noise
-    return jnp.where(jackpots.drawn(words[tables.words :]), np.int32(jackpots.PLACE), noisy)
+    return jnp.where(tail_atom.drawn(words[tables.words :]), np.int32(tail_atom.PLACE), noisy)
 
 
 @partial(jax.jit, static_argnames="k")
@@ -191,7 +191,9 @@ def _certificate(rate: Fraction, sensitivity: int) -> PureCertificate:
     moved = rounded_up(Fraction(geometric.distortion(tables, rate)) - 1)
     loss = 2 * sensitivity * rate + moved
     edge = tail(tables.terms(), reach - 2 * sensitivity + 1)
-    return PureCertificate(loss, Fraction(0), jackpots.CHANCE, edge, growth(loss) * jackpots.CHANCE)
+    return PureCertificate(
+        loss, Fraction(0), tail_atom.CHANCE, edge, growth(loss) * tail_atom.CHANCE
+    )
 
 
 @lru_cache(maxsize=64)
@@ -203,7 +205,7 @@ def _tails(rate: Fraction) -> list[Fraction]:
 
 def _levels(rate: Fraction, points: Sequence[int]) -> list[list[tuple[Fraction, Fraction]]]:
     """For each level y, from the lowest to the place: F(y) and F(y + 1) of each candidate."""
-    reached = [jackpots.share(a) for a in _tails(rate)]
+    reached = [tail_atom.share(a) for a in _tails(rate)]
     last = len(reached) - 1
 
     def at(point: int, y: int) -> Fraction:
@@ -211,4 +213,4 @@ def _levels(rate: Fraction, points: Sequence[int]) -> list[list[tuple[Fraction, 
 
     levels = range(min(points), max(points) + last)
     ordinary = [[(at(s, y), at(s, y + 1)) for s in points] for y in levels]
-    return [*ordinary, [(jackpots.CHANCE, Fraction(0)) for _ in points]]
+    return [*ordinary, [(tail_atom.CHANCE, Fraction(0)) for _ in points]]

@@ -1,0 +1,182 @@
+"""Schemas from what callers pass: bounds by name, or a bounds file."""
+
+import os
+import tomllib
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpmic_jax.data.schema.description import Schema, heading
+from dpmic_jax.data.schema.rules import Categories, FixedValue, Number, OwnBin, Rule
+
+_WHAT_TO_WRITE = "write low = ... and high = ..., or categories = [...], or ignore = true"
+
+
+class NominalOrderWarning(UserWarning):
+    """Categories without a natural order are about to be used in the order they are declared."""
+
+
+class MissingRefusedWarning(UserWarning):
+    """A bounds file asks to refuse missing values, which would tell that there are some."""
+
+
+Described = Schema | Mapping[str, Any] | str | os.PathLike[str]
+
+
+def schema_of(bounds: Any) -> Schema:
+    """A schema, from what callers pass as bounds.
+
+    Args:
+      bounds: a schema, the path of a bounds file, or a mapping from names to (low, high),
+        `Number` or `Categories`.
+    """
+    if isinstance(bounds, Schema):
+        return bounds
+    if isinstance(bounds, str | os.PathLike):
+        return read_schema(bounds)
+    if not isinstance(bounds, Mapping):
+        raise TypeError(
+            "expected bounds by name, such as {'age': (18, 90)}, a Schema, or the path of a "
+            f"bounds file, got {type(bounds).__name__}"
+        )
+    return _warned(Schema(tuple((name, _rule(name, given)) for name, given in bounds.items())))
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema:
+    """Read a bounds file."""
+    path = Path(path)
+    try:
+        parsed = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"no bounds file at {path}; `dpmic bounds template` writes one to fill in"
+        ) from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:  # the file is public, so its text may be shown
+        raise ValueError(f"{path} is not a TOML file: {error}") from None
+    unknown = [key for key in parsed if key != "columns"]
+    columns = parsed.get("columns", {})
+    if unknown or not isinstance(columns, dict):
+        raise ValueError(
+            f"expected {path} to have tables like [columns.age] and nothing else, "
+            f"got {unknown[0] if unknown else 'columns'!r}"
+        )
+    read = [(name, _from_toml(name, fields)) for name, fields in columns.items()]
+    return _warned(
+        Schema(
+            tuple((name, rule) for name, rule in read if rule is not None),
+            tuple(name for name, rule in read if rule is None),
+        )
+    )
+
+
+def template(names: Iterable[str]) -> str:
+    """A bounds file to fill in: names of columns, and nothing else about the data."""
+    return (
+        "# What is public about each column: low and high, or categories, or that it is ignored.\n"
+        "# Take nothing from the data: what is written here is not protected.\n"
+    ) + "".join(
+        f"\n{heading(name)}\n"
+        "# low =\n"
+        "# high =\n"
+        "# categories = []      # all that may occur; MIC uses this order\n"
+        "# ordered = true       # the order of categories means something\n"
+        '# missing = "bin"      # or { value = ... }; without it: the midpoint of low and high,\n'
+        "#                      # or a part that no category has\n"
+        "# ignore = true        # do not screen this column\n"
+        for name in names
+    )
+
+
+def _rule(name: str, given: Any) -> Rule:
+    """The rule of one column of a mapping."""
+    if isinstance(given, Number | Categories):
+        return given
+    if isinstance(given, str) or not isinstance(given, Iterable) or len(ends := list(given)) != 2:
+        raise ValueError(
+            f"expected bounds of {name!r} as (low, high), Number or Categories, got {given!r}"
+        )
+    return _named(name, Number, *ends)
+
+
+def _from_toml(name: str, fields: Any) -> Rule | None:
+    """The rule of one column of a bounds file; none for a column to ignore."""
+    if not isinstance(fields, dict) or not fields:
+        raise ValueError(f"column {name!r} has no bounds: {_WHAT_TO_WRITE}")
+    known = {"low", "high", "categories", "ordered", "missing", "ignore"}
+    unknown = [key for key in fields if key not in known]
+    if unknown:
+        raise ValueError(
+            f"column {name!r} has a field {unknown[0]!r}, which means nothing here; "
+            f"expected {', '.join(sorted(known))}"
+        )
+    if "ignore" in fields:
+        if fields != {"ignore": True}:
+            raise ValueError(
+                f"column {name!r} is ignored only by ignore = true with no other field; "
+                "remove the others, or ignore"
+            )
+        return None
+    missing = {"missing": given} if (given := _missing(name, fields)) is not None else {}
+    number, nominal = {"low", "high"} & fields.keys(), "categories" in fields
+    if number and nominal:
+        raise ValueError(f"column {name!r} has both bounds and categories: keep one of them")
+    if nominal:
+        ordered = fields.get("ordered", False)
+        return _named(name, Categories, fields["categories"], ordered=ordered, **missing)
+    if len(number) < 2 or "ordered" in fields:
+        lacking = " and ".join(end for end in ("low", "high") if end not in number) or "categories"
+        raise ValueError(f"column {name!r} has no {lacking}: {_WHAT_TO_WRITE}")
+    return _named(name, Number, fields["low"], fields["high"], **missing)
+
+
+def _missing(name: str, fields: dict[str, Any]) -> OwnBin | FixedValue | None:
+    """What a bounds file says of missing values, or nothing for the default."""
+    given = fields.get("missing")
+    if given is None:
+        return None
+    if given in ("refused", "refuse"):
+        warnings.warn(
+            f"column {name!r} has missing = {given!r}, but a refusal would tell that there are "
+            "missing values: they count as the midpoint of low and high, or have a part that no "
+            "category has; take the field out",
+            MissingRefusedWarning,
+            stacklevel=4,
+        )
+        return None
+    if given == "bin":
+        return OwnBin()
+    if isinstance(given, dict) and given.keys() == {"value"}:
+        return FixedValue(given["value"])
+    raise ValueError(
+        f'column {name!r} has missing = {given!r}; write missing = "bin" for a part of their '
+        "own, missing = { value = ... } for a public value, or leave it out for the midpoint of "
+        "low and high, or a part that no category has"
+    )
+
+
+def _named(name: str, rule: type[Rule], *arguments: Any, **fields: Any) -> Rule:
+    """Make a rule, and say whose it is if that fails."""
+    try:
+        return rule(*arguments, **fields)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"column {name!r}: {error}") from None
+
+
+def _warned(schema: Schema) -> Schema:
+    """Say once which categories have an order that may mean nothing."""
+    nominal = [
+        name
+        for name, rule in schema.columns
+        if isinstance(rule, Categories) and len(rule.values) > 2 and not rule.ordered
+    ]
+    if nominal:
+        warnings.warn(
+            "MIC uses the order in which categories are declared; say `ordered = true` where it "
+            f"means something, or leave the column out: {', '.join(map(repr, nominal))}",
+            NominalOrderWarning,
+            stacklevel=3,
+        )
+    return schema

@@ -1,0 +1,134 @@
+"""A table that is read in row batches, once its structure has been checked."""
+
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dpmic_jax.data.limits import Column, Limits
+from dpmic_jax.data.schema import Rule, Schema
+from dpmic_jax.data.source.coding import limits
+from dpmic_jax.data.table import FEWEST_RECORDS
+
+Batch = tuple[Column, ...]
+
+
+class Source(ABC):
+    """A table with a schema: screened columns as numbers, a batch of records at a time.
+
+    Attributes:
+      schema: what is public about the table.
+      names: of the screened columns, in the table's order.
+      bounds: of the screened columns, as `by_range` takes them.
+      path: of the file, if it is one, so that other processes can open it.
+    """
+
+    path: Path | None = None
+
+    def __init__(self, schema: Schema, present: Sequence[str], where: str):
+        """Match a schema with the columns that are there; `where` is for error texts."""
+        rules = dict(schema.columns)
+        _match(schema, present, where)
+        self.schema = schema
+        self.names = tuple(name for name in present if name in rules)
+        self.rules: tuple[Rule, ...] = tuple(rules[name] for name in self.names)
+        self.bounds: tuple[Limits, ...] = tuple(map(limits, self.rules))
+        self._where = where
+        self._records: int | None = None
+
+    @abstractmethod
+    def _count(self) -> int:
+        """The number of records, by the structure of the table alone: no cell is parsed."""
+
+    @abstractmethod
+    def _pieces(self) -> Iterator[Batch]:
+        """All records in order, coded, in pieces of any size."""
+
+    def validate(self) -> int:
+        """The number of records, or an error if the table is none.
+
+        What cells hold is not looked at here, and is never an error: see `data.source.coding`.
+        """
+        records = self._count()
+        if records < FEWEST_RECORDS:
+            raise ValueError(
+                f"expected {self._where} to have at least {FEWEST_RECORDS} records, got {records}"
+            )
+        self._records = records
+        return records
+
+    def batches(self, rows: int) -> Iterator[Batch]:
+        """Columns of `rows` records at a time, fewer in the last batch.
+
+        Values and dtypes depend on the table and its schema alone. If the table was validated
+        and now has another number of records, this raises.
+        """
+        if isinstance(rows, bool) or operator.index(rows) < 1:
+            raise ValueError(f"expected rows >= 1, got {rows}")
+        return self._counted(_resliced(self._pieces(), operator.index(rows)))
+
+    def _counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """The same batches, with an error in place of a number of records that has changed."""
+        seen, expected = 0, self._records
+        for batch in batches:
+            seen += len(batch[0])
+            if expected is not None and seen > expected:
+                break
+            yield batch
+        if expected is not None and seen != expected:
+            raise ValueError(
+                f"{self._where} has changed since it was checked: it had {expected} records; "
+                "leave it alone during a run, and start again"
+            )
+
+
+def _resliced(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
+    """The same records in batches of exactly `rows`, but for the last."""
+    held, count = [], 0
+    for piece in pieces:
+        start, size = 0, len(piece[0])
+        while size - start >= rows - count:
+            stop = start + rows - count
+            yield _joined([*held, _part(piece, start, stop)])
+            held, count, start = [], 0, stop
+        if start < size:
+            held.append(_part(piece, start, size))
+            count += size - start
+    if held:
+        yield _joined(held)
+
+
+def _part(piece: Batch, start: int, stop: int) -> Batch:
+    return tuple(column[start:stop] for column in piece)
+
+
+def _joined(pieces: list[Batch]) -> Batch:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
+
+
+def _match(schema: Schema, present: Sequence[str], where: str) -> None:
+    """Refuse a schema that is not of these columns.
+
+    What the table calls its columns is shown only once all names of the schema are among them:
+    the first line of a file without a header is data.
+    """
+    described = [name for name, _ in schema.columns] + list(schema.ignored)
+    absent = [name for name in described if name not in present]
+    if absent:
+        raise ValueError(
+            f"bounds name a column {absent[0]!r} that {where} has not; take it out, or correct "
+            "its name (a file needs a header with the names of its columns)"
+        )
+    again = [name for name in described if list(present).count(name) > 1]
+    if again:
+        raise ValueError(f"{where} has two columns {again[0]!r}; rename one of them")
+    unknown = [name for name in present if name not in described]
+    if unknown:
+        raise ValueError(
+            f"{where} has a column {unknown[0]!r} without bounds; give its low and high or its "
+            "categories, or ignore it (ignore = true)"
+        )

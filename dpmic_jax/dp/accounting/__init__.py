@@ -1,0 +1,1 @@
+"""What releases cost, and what several of them cost together."""

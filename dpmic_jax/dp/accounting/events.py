@@ -1,0 +1,241 @@
+"""What a release costs: guarantees and events as frozen data with one digest each."""
+
+import decimal
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Rational
+
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, chance, positive, whole, written
+
+_VERSION = 1
+
+
+def concentrated(epsilon: float) -> float:
+    """The smallest rho for which every epsilon-DP mechanism is rho-zCDP: epsilon tanh(epsilon/2).
+
+    Every epsilon-DP pair is a post-processing of randomised response with odds e^epsilon
+    (Kairouz, Oh and Viswanath 2015). That has Rényi divergence
+    ln[cosh((alpha - 1/2) epsilon) / cosh(epsilon/2)] / (alpha - 1). Since ln cosh(sqrt w) is
+    concave in w, its growth from w = (epsilon/2)^2 to ((alpha - 1/2) epsilon)^2 stays below
+    the tangent, tanh(epsilon/2) / epsilon times the step, alpha (alpha - 1) epsilon^2. So the
+    divergence is at most alpha epsilon tanh(epsilon/2), with equality as alpha -> 1. It is
+    below the epsilon^2/2 of Bun and Steinke (2016). Rounded upwards, the same on any machine.
+    """
+    positive("epsilon", epsilon)
+    if epsilon < 2**-20:
+        return at_least(written(epsilon) ** 2 / 2)
+    with decimal.localcontext(decimal.Context(prec=60)):
+        exact = decimal.Decimal(repr(float(epsilon)))
+        odds = (-exact).exp()
+        rho = exact * (1 - odds) / (1 + odds)
+        return at_least(Fraction(rho * (1 + decimal.Decimal("1e-40"))))
+
+
+@dataclass(frozen=True)
+class ReplaceOne:
+    """Neighbours have the same n and differ in at most `records` records of one person."""
+
+    records: int = 1
+
+    def __post_init__(self):
+        object.__setattr__(self, "records", whole("records", self.records))
+
+
+@dataclass(frozen=True)
+class PureDP:
+    """epsilon-DP: no output is more than e^epsilon times likelier for a neighbour."""
+
+    epsilon: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+
+    @property
+    def delta(self) -> float:
+        return 0.0
+
+    @property
+    def rho(self) -> float:
+        return concentrated(self.epsilon)
+
+
+@dataclass(frozen=True)
+class ApproximateDP:
+    """(epsilon, delta)-DP: epsilon-DP but for a chance of delta."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", chance("delta", self.delta))
+        if self.delta == 0:
+            raise ValueError("expected 0 < delta < 1; a guarantee with delta = 0 is PureDP")
+
+    @property
+    def rho(self) -> float:
+        return concentrated(self.epsilon)
+
+
+@dataclass(frozen=True)
+class ZCDP:
+    """Within a total variation of delta of something rho-zCDP (Bun and Steinke 2016).
+
+    `delta` is a numerical term: how far the noise that is drawn may be from the law that has rho.
+    At an epsilon it adds (1 + e^epsilon) delta (`composition.numerical`).
+    """
+
+    rho: float
+    delta: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "rho", positive("rho", self.rho))
+        object.__setattr__(self, "delta", chance("delta", self.delta))
+
+    @property
+    def epsilon(self) -> float:
+        return math.inf
+
+
+Guarantee = PureDP | ApproximateDP | ZCDP
+_GUARANTEES: dict[str, type[PureDP] | type[ApproximateDP] | type[ZCDP]] = {
+    "PureDP": PureDP,
+    "ApproximateDP": ApproximateDP,
+    "ZCDP": ZCDP,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One charge: `count` releases that cost `guarantee` each, known before data is seen.
+
+    Attributes:
+      mechanism: the name of the mechanism.
+      guarantee: what each release keeps, for all of one person's records at once.
+      relation: the neighbours it holds for.
+      n: number of records, public.
+      sensitivity: how far one person's records can move the released statistic.
+      count: how many such releases are charged at once.
+      settings: public settings as (name, value) pairs; kept in order of their names.
+      label: what tells this release from others of its kind made with the same key.
+    """
+
+    mechanism: str
+    guarantee: Guarantee
+    relation: ReplaceOne
+    n: int
+    sensitivity: Fraction
+    count: int = 1
+    settings: tuple[tuple[str, str], ...] = ()
+    label: str = ""
+
+    def __post_init__(self):
+        _check_text("mechanism", self.mechanism)
+        _check_text("label", self.label)
+        if not self.mechanism:
+            raise ValueError("expected the mechanism's name, got an empty string")
+        if not isinstance(self.guarantee, Guarantee):
+            raise TypeError(f"expected a PureDP, ApproximateDP or ZCDP, got {self.guarantee!r}")
+        if not isinstance(self.relation, ReplaceOne):
+            raise TypeError(f"expected relation=ReplaceOne(records), got {self.relation!r}")
+        if not isinstance(self.sensitivity, Rational):
+            raise TypeError(f"expected sensitivity as a Fraction, got {self.sensitivity!r}")
+        if self.sensitivity <= 0:
+            raise ValueError(f"expected sensitivity > 0, got {self.sensitivity}")
+        object.__setattr__(self, "n", whole("n", self.n))
+        object.__setattr__(self, "count", whole("count", self.count))
+        object.__setattr__(self, "sensitivity", Fraction(self.sensitivity))
+        object.__setattr__(self, "settings", _canonical_settings(self.settings))
+
+    @property
+    def epsilon(self) -> float:
+        """All `count` releases are (epsilon, delta)-DP together; infinite under ZCDP."""
+        return self._total(self.guarantee.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The chance that one of the `count` guarantees fails; for ZCDP a total variation."""
+        return self._total(self.guarantee.delta)
+
+    @property
+    def rho(self) -> float:
+        """All `count` releases are rho-zCDP together, up to delta."""
+        return self._total(self.guarantee.rho)
+
+    def _total(self, each: float) -> float:
+        return each if math.isinf(each) else at_least(self.count * written(each))
+
+    def to_json(self) -> str:
+        """Canonical text: equal events have equal text, different events different text."""
+        kind = type(self.guarantee)
+        fields = {name: getattr(self.guarantee, name).hex() for name in kind.__match_args__}
+        content = {
+            "version": _VERSION,
+            "mechanism": self.mechanism,
+            "guarantee": {"kind": kind.__name__, **fields},
+            "relation": {"kind": "ReplaceOne", "records": self.relation.records},
+            "n": self.n,
+            "sensitivity": f"{self.sensitivity.numerator}/{self.sensitivity.denominator}",
+            "count": self.count,
+            "settings": self.settings,
+            "label": self.label,
+        }
+        return canonical(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Event":
+        """The event whose `to_json` is exactly `text`."""
+        try:
+            content = json.loads(text)
+            guarantee = dict(content["guarantee"])
+            kind = _GUARANTEES[guarantee.pop("kind")]
+            event = cls(
+                mechanism=content["mechanism"],
+                guarantee=kind(**{name: float.fromhex(v) for name, v in guarantee.items()}),
+                relation=ReplaceOne(content["relation"]["records"]),
+                n=content["n"],
+                sensitivity=Fraction(content["sensitivity"]),
+                count=content["count"],
+                settings=tuple((name, value) for name, value in content["settings"]),
+                label=content["label"],
+            )
+        except (AttributeError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+            raise ValueError(f"expected the JSON of an event, version {_VERSION}") from error
+        if event.to_json() != text:
+            raise ValueError(f"expected the canonical JSON of an event, version {_VERSION}")
+        return event
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical text: what the noise key of the release is folded with."""
+        return hashlib.sha256(b"dpmic_jax event\0" + self.to_json().encode("ascii")).digest()
+
+
+def canonical(content: object) -> str:
+    """JSON with sorted names, no spaces and ASCII only."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _canonical_settings(settings: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if not isinstance(settings, tuple) or any(
+        not isinstance(pair, tuple) or len(pair) != 2 for pair in settings
+    ):
+        raise TypeError("expected settings as a tuple of (name, value) pairs of strings")
+    for name, value in settings:
+        _check_text("a setting's name", name)
+        _check_text(f"the setting {name!r}", value)
+    if len({name for name, _ in settings}) < len(settings):
+        raise ValueError("expected every setting once; two have the same name")
+    return tuple(sorted(settings))
+
+
+def _check_text(name: str, value: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"expected {name} to be a string, got {value!r}")
+    # JSON writes a lone pair of surrogates as it writes the character they stand for: two
+    # strings would share a digest.
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"expected {name} to be valid Unicode, got lone surrogates")

@@ -1,0 +1,1 @@
+"""Privacy budgets, and the ledgers that keep to them."""

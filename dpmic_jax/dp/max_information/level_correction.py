@@ -1,0 +1,192 @@
+"""The best bound for what was spent on the data, and the level it leaves for tests on them."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from dpmic_jax.dp.accounting import composition
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, positive, whole, written
+from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation, significance
+from dpmic_jax.dp.max_information.description_length import DescriptionLength
+from dpmic_jax.dp.max_information.mutual import InformationTheorem
+from dpmic_jax.dp.max_information.pure import mean, pure
+from dpmic_jax.dp.max_information.theorems import AnyLaw, Inexact, Nothing, Theorem
+from dpmic_jax.dp.max_information.truncated import approximate, concentrated, profiled
+
+_CURVE = 48
+
+
+def max_information(spent: Guarantee | DescriptionLength, *, n: int, beta: float) -> MaxInformation:
+    """The fewest bits at `beta`, by any theorem here, for n independent records.
+
+    Raises:
+      ValueError: if beta is not above 0 and below 1.
+    """
+    return _fewest(_theorems(spent, n), beta)
+
+
+def corrected_level(alpha: float, spent: Guarantee | DescriptionLength, *, n: int) -> Correction:
+    """The largest level at which a test chosen by what was computed errs with chance <= alpha.
+
+    Records have to be independent (or the people who own them: then n counts people, and the
+    number of records will do). The p-value of each fixed test has to be valid: P[p <= u] <= u
+    under its null hypothesis. Then P[rejected and null hypothesis true] <= alpha for one chosen
+    test. For several, control the family-wise error or the false discovery rate at that level.
+
+    Args:
+      alpha: above 0 and below 1.
+      spent: the guarantee of everything that the choice has seen, or the number of choices.
+      n: number of records; a `DescriptionLength` does not need it.
+    """
+    return _highest(_theorems(spent, n), significance(alpha))
+
+
+def max_information_after(
+    steps: Iterable[Event | DescriptionLength], *, beta: float
+) -> MaxInformation:
+    """As `max_information`, for events (composed as differential privacy) without choices."""
+    events, choices = _split(steps)
+    if choices > 1 or not events:
+        raise ValueError(
+            "expected events only; a choice among m values after or before them has a level, "
+            "`corrected_level_after`, or a place in `compose`"
+        )
+    return _fewest(_theorems_after(events), beta)
+
+
+def corrected_level_after(alpha: float, steps: Iterable[Event | DescriptionLength]) -> Correction:
+    """As `corrected_level`, for all events so far and choices among few values, in any order.
+
+    Events are composed as differential privacy, by every theorem that applies. A choice among m
+    values, made with any look at the data, costs a factor m of alpha: for each of its m outcomes
+    the rest is private, and the chances to err add up.
+    """
+    events, choices = _split(steps)
+    if not events:
+        return DescriptionLength(choices).corrected(alpha)
+    share = at_most(written(significance(alpha)) / choices)
+    found = _highest(_theorems_after(events), share)
+    if choices == 1:
+        return found
+    return found._replace(
+        bits=found.bits + math.log2(choices),
+        beta=at_least(choices * written(found.beta)),
+        theorem=f"Bonferroni over {choices} and {found.theorem}",
+    )
+
+
+def largest_epsilon(level: float, *, alpha: float, n: int) -> float:
+    """The largest epsilon whose corrected level at `alpha` is at least `level`; 6 digits, down."""
+    _below(level, alpha)
+    start = math.log(alpha / level) / whole("n", n) * (1 - 1e-9)
+    return _largest(lambda epsilon: [pure(epsilon, n), AnyLaw(epsilon, n)], start, level, alpha)
+
+
+def largest_rho(level: float, *, alpha: float, n: int) -> float:
+    """The largest rho whose corrected level at `alpha` is at least `level`; 6 digits, down."""
+    _below(level, alpha)
+    coins = alpha * math.log(alpha / level) + (1 - alpha) * math.log((1 - alpha) / (1 - level))
+    start = coins / whole("n", n) * (1 - 1e-9)
+    return _largest(lambda rho: _theorems(ZCDP(rho), n), start, level, alpha)
+
+
+def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:
+    if isinstance(spent, DescriptionLength):
+        return [spent]
+    if isinstance(spent, PureDP):
+        return [pure(spent.epsilon, n), AnyLaw(spent.epsilon, whole("n", n))]
+    if isinstance(spent, ApproximateDP):
+        return [approximate(spent.epsilon, spent.delta, n)]
+    if isinstance(spent, ZCDP):
+        return _of_rho(spent.rho, spent.rho, spent.delta, n)
+    raise TypeError(
+        f"expected a PureDP, ApproximateDP, ZCDP or DescriptionLength, got {spent!r}; "
+        "for events use corrected_level_after or max_information_after"
+    )
+
+
+def _of_rho(rho: float, each: float, variation: float, n: int) -> list[Theorem]:
+    """Theorems for rho-zCDP whose divergence is at most `each` nats a record."""
+    found: list[Theorem] = [
+        InformationTheorem(nats=at_least(whole("n", n) * written(each)), laws=Laws.PRODUCT),
+        concentrated(rho, n),
+    ]
+    return [Inexact(theorem, variation) for theorem in found] if variation else found
+
+
+def _theorems_after(events: tuple[Event, ...]) -> list[Theorem]:
+    n, sums = events[0].n, composition.totals(events)
+    if any(event.n != n for event in events):
+        raise ValueError("expected events on the same records: they have different n")
+    kinds = {type(event.guarantee) for event in events}
+    rho = at_least(sums.rho)
+    if kinds == {PureDP} and sums.epsilon is not None:
+        epsilon = at_least(sums.epsilon)
+        whole_cost = _theorems(PureDP(epsilon), n)
+        if len(events) == 1 and events[0].count == 1:
+            return whole_cost
+        return [
+            *whole_cost,
+            *_of_rho(rho, min(rho, mean(epsilon)), 0.0, n),
+            _along_curve(events),
+        ]
+    found: list[Theorem] = [_along_curve(events)]
+    if ApproximateDP not in kinds:
+        found += _of_rho(rho, rho, at_least(sums.variation), n)
+    return found
+
+
+def _along_curve(events: tuple[Event, ...]) -> Theorem:
+    """Theorem C, for some (epsilon, delta) at which the events together are private."""
+    sums, profile = composition.totals(events), composition.best(events)
+    rho = float(sums.rho)
+    high = rho + 2 * math.sqrt(100 * rho)
+    if sums.epsilon is not None:
+        high = min(high, at_least(sums.epsilon))
+    epsilons = [float(each) for each in np.geomspace(high / 200, high, _CURVE)]
+    curve = [(epsilon, profile(epsilon)) for epsilon in epsilons]
+    if sums.epsilon is not None:
+        curve.append((at_least(sums.epsilon), at_least(sums.delta)))
+    curve = [(epsilon, delta) for epsilon, delta in curve if delta < 1]
+    return profiled(curve, events[0].n) if curve else Nothing()
+
+
+def _split(steps: Iterable[Event | DescriptionLength]) -> tuple[tuple[Event, ...], int]:
+    steps = tuple(steps)
+    if not steps:
+        raise ValueError("expected at least one event or description length")
+    for step in steps:
+        if not isinstance(step, Event | DescriptionLength):
+            raise TypeError(f"expected an Event or a DescriptionLength, got {step!r}")
+    choices = math.prod(step.values for step in steps if isinstance(step, DescriptionLength))
+    return tuple(step for step in steps if isinstance(step, Event)), choices
+
+
+def _fewest(theorems: Iterable[Theorem], beta: float) -> MaxInformation:
+    return min((theorem.at(beta) for theorem in theorems), key=lambda bound: bound.bits)
+
+
+def _highest(theorems: Iterable[Theorem], alpha: float) -> Correction:
+    # Where every level is 0.0 as a float, fewer bits tell more.
+    found = (theorem.corrected(alpha) for theorem in theorems)
+    return max(found, key=lambda each: (each.level, -each.bits))
+
+
+def _below(level: float, alpha: float) -> None:
+    if not 0 < positive("level", level) < significance(alpha):
+        raise ValueError(f"expected 0 < level < alpha = {alpha:g}, got {level}")
+
+
+def _largest(theorems, start: float, level: float, alpha: float) -> float:
+    def enough(cost: float) -> bool:
+        return _highest(theorems(cost), alpha).level >= level
+
+    low, high = 0.0, start
+    while enough(high):
+        low, high = high, 2 * high
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low

@@ -1,0 +1,264 @@
+"""Integer noise from a key, without floating point; every law comes with its certificate.
+
+A law here is of noise alone: `sample(key, shape)`, `pmf(x)` as an exact fraction, and
+`certificate()`. What may be released, a value with noise on a finite range, is in `lattice`.
+All of it works under jit and vmap, draws 32-bit words only, and takes the same steps whatever is
+drawn. Probabilities are those of the sampler itself, computed from the arrays that it compares
+random words with; the constructions are in `geometric` and `gaussian`.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32, Key, UInt32
+
+from dpmic_jax.dp.arithmetic.intervals import exact, integer, rounded_up
+from dpmic_jax.dp.noise import gaussian, geometric
+from dpmic_jax.dp.noise.digit_sampler import Term, tail
+from dpmic_jax.dp.noise.geometric import LARGEST
+from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+
+# The rate is lower by this, in all, to pay for the rounding of the thresholds.
+SLACK = Fraction(1, 2**40)
+
+
+class LaplaceCertificate(NamedTuple):
+    """What exact arithmetic on the thresholds says about P(X = x).
+
+    Attributes:
+      epsilon_realised: bound on |ln P(X = x) - ln P(X = x + d)| for |d| <= sensitivity and
+        |x|, |x + d| <= reach.
+      reach: how far that holds.
+      edge_mass: P(|X| > reach - sensitivity), exactly. A finite number of words has a largest
+        noise; added to an unbounded integer, such values tell datasets apart. A release on a
+        finite range has to cover them, and does (`lattice`).
+    """
+
+    epsilon_realised: Fraction
+    reach: int
+    edge_mass: Fraction
+
+
+class GaussianCertificate(NamedTuple):
+    """How private the ideal law is, and how far the sampler is from it.
+
+    Attributes:
+      rho: zCDP of the ideal discrete Gaussian for a shift by the sensitivity, s^2 / 2 sigma^2
+        (Canonne, Kamath, Steinke 2020, Theorem 4).
+      total_variation: bound on the distance of the sampler's law to it, for one draw. A release
+        of d draws pays (1 + e^epsilon) d times this in delta.
+    """
+
+    rho: Fraction
+    total_variation: Fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric:
+    """P(X = x) ~ e^(-epsilon x) for x = 0, 1, 2, ...
+
+    One-sided: it hides a difference of one only upwards, since a sum below the value never
+    comes up. For comparisons of noisy values; to release a count take `TruncatedGeometric`.
+    """
+
+    epsilon: float | Fraction
+
+    def __post_init__(self):
+        _rate(self.epsilon, 1)
+
+    @property
+    def _tables(self) -> geometric.Digits:
+        return geometric.digits(_rate(self.epsilon, 1)).without_bit()
+
+    def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
+        """Independent draws; beyond 2^31 - 1 they count as that."""
+        return _sample_geometric(noise_key(key), self._tables, shape)
+
+    def pmf(self, x: int) -> Fraction:
+        """The probability that a draw is x."""
+        return self.tail(x) - self.tail(x + 1)
+
+    def tail(self, x: int) -> Fraction:
+        """The probability that a draw is at least x."""
+        return tail(self._tables.terms(), x) if x <= LARGEST else Fraction(0)
+
+    def certificate(self) -> LaplaceCertificate:
+        """Loss of a shift by one, upwards; the edge is the upper one."""
+        found = _certificate(_rate(self.epsilon, 1), 1, self._tables)
+        return _within_int32(found, 1, self._tables.terms())
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace:
+    """P(X = x) ~ e^(-|x| epsilon / sensitivity) for integers x.
+
+    X = +-(G + B), G geometric of ratio r, B a bit that is 1 with probability r / (1 + r): for
+    x > 0 its two ways add up to r^(x-1) r + r^x, and for x = 0 the two signs to 1 + 1.
+    """
+
+    epsilon: float | Fraction
+    sensitivity: int = 1
+
+    def __post_init__(self):
+        _rate(self.epsilon, integer("sensitivity", self.sensitivity, 1, 2**30))
+
+    @property
+    def rate(self) -> Fraction:
+        """lambda in P(X = x) ~ e^(-lambda |x|); 1 / lambda is the scale."""
+        return _rate(self.epsilon, self.sensitivity)
+
+    @property
+    def _tables(self) -> geometric.Digits:
+        return geometric.digits(self.rate)
+
+    @property
+    def words(self) -> int:
+        """Random words that one draw takes: the last one holds the sign."""
+        return self._tables.words + 1
+
+    def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
+        """Independent draws; beyond +-(2^31 - 1) they count as that."""
+        return _sample_laplace(noise_key(key), self._tables, shape)
+
+    def pmf(self, x: int) -> Fraction:
+        """The probability that a draw is x."""
+        return self.tail(x) - self.tail(x + 1)
+
+    def tail(self, x: int) -> Fraction:
+        """The probability that a draw is at least x."""
+        if x <= 0:
+            return 1 - self.tail(1 - x)
+        return tail(_terms(self.rate), x) / 2 if x <= LARGEST else Fraction(0)
+
+    def certificate(self) -> LaplaceCertificate:
+        """Loss of a shift by at most the sensitivity."""
+        found = laplace_certificate(self.rate, self.sensitivity)
+        return _within_int32(found, self.sensitivity, _terms(self.rate))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian:
+    """P(X = x) ~ e^(-x^2 / 2 sigma^2) for integers x, in total variation."""
+
+    sigma: float | Fraction
+
+    def __post_init__(self):
+        if exact("sigma", self.sigma) > gaussian.LARGEST:
+            raise ValueError(
+                f"expected sigma <= 2^26, got {float(self.sigma)}; use coarser integers"
+            )
+
+    @property
+    def variance(self) -> Fraction:
+        return Fraction(self.sigma) ** 2
+
+    @property
+    def words(self) -> int:
+        """Random words that one draw takes."""
+        return gaussian.parts(self.variance).words
+
+    def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
+        """Independent draws, all within 2^30 of 0."""
+        return _sample_gaussian(noise_key(key), gaussian.parts(self.variance), shape)
+
+    def pmf(self, x: int) -> Fraction:
+        """The probability that a draw is x."""
+        return self.tail(x) - self.tail(x + 1)
+
+    def tail(self, x: int) -> Fraction:
+        """The probability that a draw is at least x."""
+        return tail(_gaussian_terms(self.variance), x)
+
+    def certificate(self) -> GaussianCertificate:
+        """For a shift by one."""
+        return _gaussian_certificate(self.variance)
+
+
+# --- random words to noise -----------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnames="shape")
+def _sample_geometric(key: Key[Array, ""], tables: geometric.Digits, shape: tuple[int, ...]):
+    words = jax.random.bits(key, (tables.words, *shape), jnp.uint32)
+    return geometric.magnitude(words, tables).astype(jnp.int32)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _sample_laplace(key: Key[Array, ""], tables: geometric.Digits, shape: tuple[int, ...]):
+    words = jax.random.bits(key, (tables.words + 1, *shape), jnp.uint32)
+    negative, size = signed_magnitude(words, tables)
+    size = size.astype(jnp.int32)
+    return jnp.where(negative, -size, size)
+
+
+@partial(jax.jit, static_argnames="shape")
+def _sample_gaussian(key: Key[Array, ""], tables: gaussian.Parts, shape: tuple[int, ...]):
+    words = jax.random.bits(key, (tables.words, *shape), jnp.uint32)
+    return gaussian.total(words, tables)
+
+
+def signed_magnitude(
+    words: UInt32[Array, "words *shape"], tables: geometric.Digits
+) -> tuple[Bool[Array, "*shape"], UInt32[Array, "*shape"]]:
+    """The sign, as the lowest bit of the word after the digits' words, and |X|."""
+    negative = (words[tables.words] & np.uint32(1)) == 1
+    return negative, geometric.magnitude(words, tables)
+
+
+# --- exact arithmetic ----------------------------------------------------------------------
+
+
+def _rate(epsilon: float | Fraction, sensitivity: int) -> Fraction:
+    """The rate for epsilon: slack taken off, and no more than thresholds hold (scale 1/32)."""
+    budget = exact("epsilon", epsilon)
+    rate = min((budget - SLACK) / sensitivity, geometric.RATES[1])
+    if budget < 2**10 * SLACK or rate < geometric.RATES[0]:
+        raise ValueError(
+            f"epsilon={float(budget):.3g} with sensitivity {sensitivity} is noise of a scale "
+            "beyond 2^28, or epsilon below 2^-30; use coarser integers or a larger epsilon"
+        )
+    return rate
+
+
+@lru_cache(maxsize=256)
+def _gaussian_terms(variance: Fraction) -> list[Term]:
+    return gaussian.parts(variance).terms()
+
+
+@lru_cache(maxsize=256)
+def _gaussian_certificate(variance: Fraction) -> GaussianCertificate:
+    apart = gaussian.distance(gaussian.parts(variance), variance)
+    return GaussianCertificate(1 / (2 * variance), rounded_up(apart))
+
+
+@lru_cache(maxsize=256)
+def _terms(rate: Fraction) -> list[Term]:
+    return geometric.digits(rate).terms()
+
+
+@lru_cache(maxsize=256)
+def laplace_certificate(rate: Fraction, sensitivity: int) -> LaplaceCertificate:
+    """Of the noise before it is kept within int32."""
+    return _certificate(rate, sensitivity, geometric.digits(rate))
+
+
+def _certificate(rate: Fraction, sensitivity: int, tables: geometric.Digits) -> LaplaceCertificate:
+    """ln(distortion e^(rate sensitivity)) <= rate sensitivity + (distortion - 1)."""
+    moved = rounded_up(Fraction(geometric.distortion(tables, rate)) - 1)
+    reach = geometric.ideal(rate).reach
+    edge = tail(tables.terms(), reach - sensitivity + 1)
+    return LaplaceCertificate(rate * sensitivity + moved, reach, edge)
+
+
+def _within_int32(
+    found: LaplaceCertificate, sensitivity: int, terms: list[Term]
+) -> LaplaceCertificate:
+    """What lies beyond is all in one place, which is no part of the reach."""
+    if found.reach < LARGEST:
+        return found
+    return found._replace(reach=LARGEST - 1, edge_mass=tail(terms, LARGEST - sensitivity))

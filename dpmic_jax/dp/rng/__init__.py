@@ -1,0 +1,1 @@
+"""Keys that noise is drawn from, and the generator behind secret ones."""

@@ -1,0 +1,100 @@
+"""A run's key on disk: readable by its owner only, there until the run is done, then destroyed.
+
+Overwriting and unlinking is what a program can do. A file system that keeps old blocks
+(journals, snapshots, flash memory) may hold the key longer: keep runs where that is no danger.
+Links are never followed, and nothing is overwritten but what is a key.
+"""
+
+import hashlib
+import os
+import secrets
+import stat
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from dpmic_jax.dp.rng.errors import KeyLostError
+from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
+
+_WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
+_SUM = 32  # bytes of SHA-256 after the words: a damaged key may be one that anybody guesses
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
+
+def save(path: Path, key: AnyKey) -> None:
+    """Write a key to a new file that only its owner may read, and make it durable.
+
+    It is written under another name and then linked: at `path` it is whole or not there.
+    """
+    words = np.asarray(jax.random.key_data(noise_key(key)))
+    content = words.astype("<u4").tobytes()
+    filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    file = os.open(filled, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        try:
+            os.write(file, content + hashlib.sha256(content).digest())
+            os.fsync(file)
+        finally:
+            os.close(file)
+        os.link(filled, path)
+    finally:
+        filled.unlink()
+
+
+def load(path: Path) -> AnyKey:
+    """The key that `save` wrote.
+
+    Raises:
+      KeyLostError: there is none, or others may have read it.
+    """
+    if path.is_symlink():
+        raise KeyLostError(f"{path} is a link, which no run makes")
+    try:
+        content, mode = path.read_bytes(), path.stat().st_mode
+    except FileNotFoundError:
+        raise KeyLostError(f"there is no key at {path}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise KeyLostError(f"{path} may be read by others, so its noise may be known")
+    if not _whole(content):
+        raise KeyLostError(f"{path} is damaged")
+    words = np.frombuffer(content[:-_SUM], "<u4").astype(np.uint32)
+    key = wrap(jnp.asarray(words))
+    return SecretKey(key) if is_secret(key) else key
+
+
+def same(one: AnyKey, other: AnyKey) -> bool:
+    """Whether two keys have the same words."""
+    first, second = (np.asarray(jax.random.key_data(noise_key(key))) for key in (one, other))
+    return np.array_equal(first, second)
+
+
+def is_key(path: Path) -> bool:
+    """Whether there is a key that `save` wrote or `destroy` overwrote, and no link to one."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return False
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return False
+    return _whole(content) or content in [bytes(4 * count + _SUM) for count in _WORDS]
+
+
+def destroy(path: Path) -> None:
+    """Overwrite the key and remove it, if there is one; what is no key is left as it is."""
+    if not is_key(path):
+        return
+    file = os.open(path, os.O_WRONLY | _NO_LINKS)
+    try:
+        os.write(file, bytes(os.fstat(file).st_size))
+        os.fsync(file)
+    finally:
+        os.close(file)
+    path.unlink()
+
+
+def _whole(content: bytes) -> bool:
+    words, kept = content[:-_SUM], content[-_SUM:]
+    fits = len(words) in [4 * count for count in _WORDS]
+    return fits and kept == hashlib.sha256(words).digest()

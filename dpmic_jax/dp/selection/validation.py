@@ -1,0 +1,33 @@
+"""What all selectors ask of scores, and what they promise."""
+
+from fractions import Fraction
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Int32
+
+from dpmic_jax.dp.accounting.events import PureDP
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least
+
+MOST_CANDIDATES = 2**31 - 1
+Mask = Bool[Array, " candidates"] | Bool[np.ndarray, " candidates"]
+
+
+def one_score_each(
+    scores: Int32[Array, " candidates"], least: int = 1
+) -> Int32[Array, " candidates"]:
+    """Scores, refused unless they are a one-dimensional int32 array of `least` or more."""
+    dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", ())
+    if dtype != np.int32 or len(shape) != 1 or not 0 < shape[0] <= MOST_CANDIDATES:
+        raise TypeError(
+            f"expected scores as a one-dimensional int32 array, got {dtype} of shape {shape}; "
+            "JAX would cut longer integers to 32 bits without a word"
+        )
+    if shape[0] < least:
+        raise ValueError(f"expected at least {least} candidates to choose from, got {shape[0]}")
+    return jnp.asarray(scores)
+
+
+def pure(epsilon: float | Fraction) -> PureDP:
+    """epsilon-DP as the ledger writes it; a fraction that no float is goes to the next above."""
+    return PureDP(at_least(epsilon) if isinstance(epsilon, Fraction) else epsilon)

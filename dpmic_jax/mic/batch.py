@@ -1,0 +1,228 @@
+"""Run the tile's programs over many pairs: on the cores of a CPU, on a GPU, on many devices."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Int
+
+from dpmic_jax.mic import kernel as tiles
+from dpmic_jax.mic import numpy_scorer
+from dpmic_jax.mic.coding import Codes, cheaper_codes
+from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
+from dpmic_jax.mic.kernel import Layout
+from dpmic_jax.mic.numpy_scorer import FewScorer
+from dpmic_jax.mic.programs import Call, compiled_together, on_devices
+from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.xlogx import Gains
+
+Device = Any  # jax.Device, which static checkers do not take for a type
+
+# Side by side: what fills the vector units and caches of a CPU core, or a GPU.
+LANES = {"cpu": 64}
+MORE_LANES = 8192
+# What the counts of a tile should take at least, so that calling programs costs little beside
+# running them, and at most.
+TILE_BYTES = 2**23, 2**30
+_COMPILE_COUNTING = 0.4  # seconds
+
+
+def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
+    """How to lay out a plan for about so many pairs a device.
+
+    The room of a CPU's tile does not depend on how many there are: one program serves all.
+    """
+    lanes = LANES.get(platform, MORE_LANES)
+    room = lanes // 2 if platform == "cpu" else min(lanes // 2, 1 << (pairs - 1).bit_length())
+    layout = Layout(buckets(grids, pairs), room, lanes, platform == "cpu")
+    least, most = (size // 4 for size in TILE_BYTES)
+    while platform == "cpu" and layout.pairs < 4 * lanes and 2 * layout.cells <= least:
+        layout = layout._replace(pairs=2 * layout.pairs)
+    while layout.pairs > 1 and layout.cells > most:
+        layout = layout._replace(pairs=layout.pairs // 2)
+    return layout
+
+
+def score_pairs(
+    cut: Cut,
+    pairs: Int[np.ndarray, "pairs 2"],
+    gains: Gains,
+    *,
+    devices: Sequence[Device] = (),
+) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+    """Score pairs of columns of a table that has been cut, by the cheapest way (`scorer`).
+
+    Without devices, many pairs run on the first device of JAX's default backend.
+    """
+    return scorer(cut, gains, devices=devices, pairs=len(pairs))(pairs)
+
+
+def scorer(
+    cut: Cut, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
+) -> "Scorer | FewScorer":
+    """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
+
+    A device scores no more than `tile` pairs at a time, or fewer where that is better. Without
+    devices, pairs that take less time than compiling would are scored in numpy.
+    """
+    compiling = sum(map(compile_seconds, buckets(cut.grids, pairs)))
+    if not devices and numpy_scorer.seconds(cut.grids, cut.n, pairs) < compiling:
+        return numpy_scorer.FewScorer(cut, gains)
+    codes, devices = cheaper_codes(cut.masters, cut.rows), devices or jax.devices()[:1]
+    return Scorer(codes, cut.grids, gains, n=cut.n, devices=devices, tile=tile, pairs=pairs)
+
+
+def seconds(grids: tuple[Grid, ...], n: int, pairs: int) -> float:
+    """A guess of the time that scoring takes on this machine's CPU, compiling included."""
+    cores, chosen = os.cpu_count() or 1, buckets(grids, pairs)
+    compiling = _COMPILE_COUNTING + sum(map(compile_seconds, chosen)) / cores
+    running = 2 * pairs * n * 1e-9 + sum(run_seconds(bucket, pairs) for bucket in chosen)
+    return min(numpy_scorer.seconds(grids, n, pairs), compiling + running / cores)
+
+
+class Optimiser:
+    """The programs of a layout's buckets: from counts to information."""
+
+    def __init__(self, layout: Layout, mesh: Mesh, gains: Gains, others: Sequence[Call] = ()):
+        _keep_memory()
+        self._layout, self._devices, self._gains = layout, mesh.size, gains
+        number = np.zeros(mesh.size, np.int32)
+
+        def call(bucket: Bucket) -> Call:
+            counts = _shaped(layout.room(bucket) * mesh.size, bucket.master, bucket.rows)
+            program = tiles.optimising_program(bucket, layout.lanes_of(bucket))
+            return program, (counts, number, gains)
+
+        # Compiled before the threads start, which would each trace the programs for themselves.
+        found = compiled_together(mesh, [*others, *map(call, layout.buckets)])
+        self.others, self._programs = found[: len(others)], found[len(others) :]
+
+    def __call__(
+        self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
+    ) -> Int[np.ndarray, "entries 2 some"]:
+        """Information in units of 2^-26 bits (`tile.entries`) of so many pairs on each device."""
+        layout = self._layout
+        found = [
+            program(some, 2 * len(bucket.grids) * number, self._gains)
+            for program, some, bucket in zip(self._programs, counts, layout.buckets, strict=True)
+        ]
+        by_device = [np.split(np.asarray(some), self._devices) for some in found]
+        parts = [
+            tiles.entries(layout, [some[i] for some in by_device], int(each), self._gains)
+            for i, each in enumerate(number)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+
+@lru_cache(maxsize=1)
+def _keep_memory() -> None:
+    """Let glibc keep freed blocks of up to 32 MB, not give them back to the system.
+
+    Its threshold follows the largest block that was freed. Counts go from one program to the next
+    and are freed with every tile: zeroing their pages anew would take a tenth of the time.
+    """
+    np.empty(2**25 - 2**16, np.uint8)
+
+
+def _shaped(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, np.int32)
+
+
+class Scorer:
+    """A table on its devices and the tile's programs compiled for it: call it with pairs.
+
+    Args:
+      columns: codes of the columns.
+      grids: the plan.
+      gains: how phi is evaluated.
+      n: number of records.
+      devices: where to run; a tile is split evenly over them.
+      tile: how many pairs a device scores at a time at most.
+      pairs: about how many there will be in all, which steers the layout and not the result.
+    """
+
+    def __init__(
+        self,
+        columns: Codes,
+        grids: tuple[Grid, ...],
+        gains: Gains,
+        *,
+        n: int,
+        devices: Sequence[Device],
+        tile: int,
+        pairs: int,
+    ):
+        mesh = Mesh(np.array(devices), ("pairs",))
+        self._layout = layout_for(grids, -(-pairs // mesh.size), devices[0].platform)
+        self._devices, self._tile = mesh.size, min(tile, self._layout.pairs)
+        self._workers = workers(devices)
+        self._n = np.int32(n)
+        self._columns, gains = on_devices(mesh, (columns, gains))
+        spots, number = _shaped(self._layout.pairs * mesh.size), _shaped(mesh.size)
+        counting = tiles.counting_program(self._layout)
+        call = counting, (self._columns, spots, spots, number, self._n)
+        self._optimise = Optimiser(self._layout, mesh, gains, [call])
+        (self._count,) = self._optimise.others
+
+    def __call__(
+        self, pairs: Int[np.ndarray, "pairs 2"]
+    ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+        """Information in units of 2^-26 bits (`tile.entries`), of the next so many pairs."""
+        most = self._tile * self._devices
+        # As many tiles as keep all workers busy to the end, of even size.
+        rounds = -(-len(pairs) // (most * self._workers))
+        parts = np.array_split(pairs, min(rounds * self._workers, len(pairs)))
+        yield from in_order(self._run, parts, self._workers)
+
+    def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+        first, second, number = share_out(pairs, self._devices, self._layout.pairs)
+        return self._optimise(self._count(self._columns, first, second, number, self._n), number)
+
+
+def workers(devices: Sequence[Device]) -> int:
+    """How many tiles are under way at a time.
+
+    XLA uses little more than one core for a tile, so a CPU takes a tile a core at a time. A GPU,
+    or several devices, are kept busy by two.
+    """
+    alone = len(devices) == 1 and devices[0].platform == "cpu"
+    return (os.cpu_count() or 1) if alone else 2
+
+
+class Share(NamedTuple):
+    """The pairs of a tile, for each device in turn, and the first column where there are none."""
+
+    first: Int[np.ndarray, " room_of_all"]
+    second: Int[np.ndarray, " room_of_all"]
+    number: Int[np.ndarray, " devices"]
+
+
+def share_out(pairs: Int[np.ndarray, "some 2"], devices: int, room: int) -> Share:
+    """Split pairs evenly over devices that have room for so many each."""
+    shares = np.array_split(pairs, devices)
+    filled = np.zeros((devices, room, 2), np.int32)
+    for to, share in zip(filled, shares, strict=True):
+        to[: len(share)] = share
+    first, second = np.ascontiguousarray(filled.reshape(-1, 2).T)
+    return Share(first, second, np.array([len(share) for share in shares], np.int32))
+
+
+def in_order(run: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
+    """Results in order, with only so many tasks under way: memory stays flat."""
+    tasks, waiting = iter(tasks), []
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for task in itertools.islice(tasks, 3 * workers):
+            waiting.append(pool.submit(run, task))
+        while waiting:
+            found = waiting.pop(0).result()
+            waiting.extend(pool.submit(run, task) for task in itertools.islice(tasks, 1))
+            yield found
+    finally:  # an interrupt waits for the tasks that are under way only
+        pool.shutdown(cancel_futures=True)

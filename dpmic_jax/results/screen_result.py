@@ -1,0 +1,326 @@
+"""The private values of a screen, and what may be derived from them at no further cost."""
+
+import json
+import math
+import operator
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.conversions import Units, units
+from dpmic_jax.results import export, html
+from dpmic_jax.results import text as show
+from dpmic_jax.results.histograms import Histograms
+from dpmic_jax.results.plots import Plots
+from dpmic_jax.results.statement import Statement
+
+_SCHEMA = {
+    "x": nw.String,
+    "y": nw.String,
+    "mic": nw.Float64,
+    "noise_sd": nw.Float64,
+    "lower": nw.Float64,
+    "upper": nw.Float64,
+    "dependent": nw.Boolean,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ScreenResult:
+    """The released pairs of a screen, the strongest first, with their privacy statement.
+
+    Everything here is private already, so whatever is made of it is too. It keeps no reference
+    to the table. Rows are put in order when the result is made: by falling `mic`, then by
+    position. Two results are equal if they say the same; `flavour` says nothing.
+
+    Attributes:
+      names: of all columns of the table.
+      pairs: positions in `names` of x and y of each released pair.
+      mic: the released values, in [0, 1].
+      noise_sd: standard deviation of the noise in each value, before clipping to [0, 1].
+      half_width: 95 % of draws of that noise are at most this far from zero.
+      independence: a released value above this is called dependent. It is a level that MICr
+        plus noise rarely reaches on any of the `candidates` pairs if they are independent.
+      candidates: how many pairs were looked at.
+      ask: what was asked, such as "all pairs" or "top 20".
+      statement: what all this cost, and how it was made.
+      flavour: the library of the caller's frames, as `flavour_of` names it; None if there was
+        no frame.
+    """
+
+    names: tuple[str, ...]
+    pairs: Int[np.ndarray, "rows 2"]
+    mic: Float[np.ndarray, " rows"]
+    noise_sd: float
+    half_width: float
+    independence: float
+    candidates: int
+    ask: str
+    statement: Statement
+    flavour: str | None = None
+
+    def __post_init__(self):
+        names = _checked_names(self.names)
+        pairs, mic = _checked_rows(self.pairs, self.mic, len(names))
+        for name in ("noise_sd", "half_width", "independence"):
+            value = float(getattr(self, name))
+            if not 0 <= value < math.inf:
+                raise ValueError(f"expected 0 <= {name} < inf, got {value}")
+            object.__setattr__(self, name, value)
+        if not isinstance(self.ask, str) or not self.ask.isprintable():
+            raise ValueError("expected ask to be a string of printable characters")
+        if not isinstance(self.statement, Statement):
+            raise TypeError("expected statement=Statement(...)")
+        candidates = operator.index(self.candidates)
+        if candidates < len(mic):
+            raise ValueError(f"expected candidates >= {len(mic)}, the pairs, got {candidates}")
+        order = np.lexsort((*pairs.T[::-1], -mic))
+        fixed = {"pairs": pairs[order], "mic": mic[order]}
+        for array in fixed.values():
+            array.flags.writeable = False
+        for name, value in {**fixed, "names": names, "candidates": candidates}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def lower(self) -> Float[np.ndarray, " rows"]:
+        """Lower 95 % limits, noise only.
+
+        They cover the value of MICr on these records, not sampling. Each holds on its own, for
+        a pair that was not chosen by the noise in this very value. Clipping is a contraction
+        towards [0, 1], where MICr is, so it never takes the value out of its limits.
+        """
+        return np.clip(self.mic - self.half_width, 0, 1)
+
+    @property
+    def upper(self) -> Float[np.ndarray, " rows"]:
+        """Upper 95 % limits, noise only: see `lower`."""
+        return np.clip(self.mic + self.half_width, 0, 1)
+
+    @property
+    def dependent(self) -> Bool[np.ndarray, " rows"]:
+        """Which released values are above the level of independence."""
+        return self.mic > self.independence
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "names names"]:
+        """Released values, symmetric, in the order of `names`; NaN where none was released.
+
+        The diagonal is 1 by convention: no column was measured against itself.
+        """
+        matrix = np.full((len(self.names), len(self.names)), np.nan)
+        x, y = self.pairs.T
+        matrix[x, y] = matrix[y, x] = self.mic
+        np.fill_diagonal(matrix, 1)
+        return matrix
+
+    @property
+    def plot(self) -> Plots:
+        """Figures: `.plot.heatmap()`, `.plot.clustermap()`, `.plot.network(threshold)`."""
+        return Plots(self)
+
+    def units(self, *, delta: float, beta: float) -> Units:
+        """What the screen cost in all units, and in nats about one person (`dp.conversions.units`).
+
+        Args:
+          delta: at which to state (epsilon, delta)-DP.
+          beta: at which to state max-information; half of a later test's alpha is a good choice.
+        """
+        return units([Event.from_json(self.statement.event)], delta=delta, beta=beta)
+
+    def top(self, k: int) -> "ScreenResult":
+        """The k strongest released pairs.
+
+        They are chosen by the noisy values themselves, so the noise in them tends upwards and
+        their limits cover less than 95 %. A screen that asks for the top pairs draws fresh
+        noise for those it has chosen.
+        """
+        if operator.index(k) < 1:
+            raise ValueError(f"expected k >= 1, got {k}")
+        if k >= len(self.mic):
+            return self
+        ask = f"{self.ask}, strongest {k} shown"
+        return replace(self, pairs=self.pairs[:k], mic=self.mic[:k], ask=ask)
+
+    def ranked(self) -> list[tuple[str, str, float]]:
+        """Every released pair (x, y, mic), the strongest first."""
+        return [
+            (self.names[i], self.names[j], mic)
+            for (i, j), mic in zip(self.pairs.tolist(), self.mic.tolist(), strict=True)
+        ]
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of `to_frame`: lists of names, arrays of numbers."""
+        x, y = ([self.names[i] for i in side] for side in self.pairs.T.tolist())
+        return {
+            "x": x,
+            "y": y,
+            "mic": self.mic,
+            "noise_sd": np.full(len(self.mic), self.noise_sd),
+            "lower": self.lower,
+            "upper": self.upper,
+            "dependent": self.dependent,
+        }
+
+    def to_frame(self) -> Any:
+        """A row a pair, the strongest first: of the caller's flavour, else pandas.
+
+        `lower` and `upper` are 95 % limits, noise only: they cover the value of MICr on these
+        records, not sampling. The frame has no statement in it: publish it with `statement`.
+        """
+        backend: Any = self.flavour or "pandas"
+        try:
+            return nw.from_dict(self.columns(), _SCHEMA, backend=backend).to_native()
+        except ImportError:
+            raise ImportError(
+                f"to_frame needs {backend}: pip install {backend}, or use ranked() or columns()"
+            ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of the result, as JSON can hold it."""
+        columns = {
+            name: values if isinstance(values, list) else values.tolist()
+            for name, values in self.columns().items()
+        }
+        rows = zip(*columns.values(), strict=True)
+        pairs = [dict(zip(columns, row, strict=True)) for row in rows]
+        return {**export.header(self), "pairs": pairs}
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """`to_dict` as JSON; written to `path` too, if one is given."""
+        text = json.dumps(self.to_dict(), allow_nan=False)
+        if path is not None:
+            export.write_text(path, text + "\n")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> "ScreenResult":
+        """The result that `to_json` wrote.
+
+        Args:
+          source: a string is the JSON itself, a `pathlib.Path` the file with it. Further names
+            in the object are passed over.
+        """
+        text = source if isinstance(source, str) else Path(source).read_text("utf-8")
+        try:
+            content = json.loads(text)
+            rows = content["pairs"]
+            columns = {name: [row[name] for row in rows] for name in ("x", "y", "mic")}
+            result = cls._of(content, columns)
+            whole = result.to_dict()
+            same = whole == {name: content[name] for name in whole}
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise ValueError(
+                "expected the JSON of a ScreenResult, or a pathlib.Path to it"
+            ) from error
+        if not same:
+            raise ValueError("the JSON of this ScreenResult was changed: its parts disagree")
+        return result
+
+    def to_csv(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows of `to_frame` as CSV, after three lines that begin with "# ".
+
+        Those hold the statement in words, what the limits are, and all but the rows as JSON.
+        Read it with `pandas.read_csv(path, comment="#")` or
+        `polars.read_csv(path, comment_prefix="#")`. Names are quoted and otherwise left as they
+        are, or they would not be found in the table again. So a spreadsheet takes one that
+        begins with =, +, - or @ for a formula: import it as text if names are not your own.
+        """
+        export.to_csv(self, path)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write `to_frame` as Parquet; its schema's metadata has the rest under b"dpmic_jax"."""
+        export.to_parquet(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> "ScreenResult":
+        """The result that `to_parquet` wrote."""
+        return cls._of(*export.read_parquet(path))
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        histograms: Sequence[Histograms] = (),
+    ) -> str:
+        """A page for a browser, with nothing outside of it; written to `path` too, if one is given.
+
+        It has the statement in words, a heat map, and a table to sort and filter.
+
+        Args:
+          path: of the file.
+          histograms: bought apart with `MICrHistogram`, of columns of the same table.
+        """
+        text = html.page(self, histograms)
+        if path is not None:
+            export.write_text(path, text)
+        return text
+
+    @classmethod
+    def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":
+        place = {name: i for i, name in enumerate(header["names"])}
+        pairs = [(place[x], place[y]) for x, y in zip(columns["x"], columns["y"], strict=True)]
+        plain = ("noise_sd", "half_width", "independence", "candidates", "ask")
+        return cls(
+            names=tuple(header["names"]),
+            pairs=np.array(pairs, np.int64).reshape(-1, 2),
+            mic=np.array(columns["mic"], np.float64),
+            statement=Statement.from_dict(header["privacy"]),
+            **{name: header[name] for name in plain},
+        )
+
+    def text(self, rows: int) -> str:
+        """A table of the strongest `rows` pairs with bars, and the statement in one line."""
+        return show.text(self, rows)
+
+    def __repr__(self) -> str:
+        return self.text(rows=15)
+
+    def _repr_html_(self) -> str:
+        return show.html(self, rows=15)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ScreenResult):
+            return NotImplemented
+        rows = np.array_equal(self.pairs, other.pairs) and np.array_equal(self.mic, other.mic)
+        return rows and export.header(self) == export.header(other)
+
+    def __hash__(self) -> int:
+        return hash((self.names, self.candidates, self.ask, self.statement))
+
+
+def flavour_of(frame: Any) -> str | None:
+    """The library of a data frame ("pandas", "polars", "pyarrow", ...); None for an array."""
+    known = nw.from_native(frame, eager_only=True, pass_through=True)
+    return known.implementation.name.lower() if isinstance(known, nw.DataFrame) else None
+
+
+def _checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(names)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("expected names to be strings")
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise ValueError("expected names of at least 2 columns, each once")
+    return names
+
+
+def _checked_rows(
+    pairs: Int[np.ndarray, "rows 2"], mic: Float[np.ndarray, " rows"], columns: int
+) -> tuple[Int[np.ndarray, "rows 2"], Float[np.ndarray, " rows"]]:
+    pairs, mic = np.asarray(pairs), np.asarray(mic, np.float64)
+    if not np.issubdtype(pairs.dtype, np.integer) or pairs.shape != (*mic.shape, 2):
+        raise ValueError("expected pairs as whole numbers (x, y), one pair for each value of mic")
+    if np.any(pairs < 0) or np.any(pairs >= columns) or np.any(pairs[:, 0] == pairs[:, 1]):
+        raise ValueError("expected each of pairs to be two different positions in names")
+    low, high = np.sort(pairs.astype(np.int64), axis=1).T
+    if len(np.unique(low * columns + high)) < len(pairs):
+        raise ValueError("expected every pair once; one is there twice")
+    if not np.all((mic >= 0) & (mic <= 1)):
+        raise ValueError("expected every value of mic in [0, 1]")
+    return pairs.astype(np.int64), mic

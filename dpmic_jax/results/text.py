@@ -1,0 +1,67 @@
+"""A result on a terminal and in a notebook."""
+
+import html as markup
+from typing import TYPE_CHECKING
+
+from dpmic_jax.results.export import LIMITS
+from dpmic_jax.results.statement import SEEDED
+
+if TYPE_CHECKING:
+    from dpmic_jax.results.screen_result import ScreenResult
+
+_BAR = 30
+_STAMP = '<p style="color: #b30000; font-weight: bold">{}</p>'
+_FILL = '<div style="width: {:.0f}px; height: 0.7em; display: inline-block; background: {}"></div>'
+_DEPENDENT, _WEAK = "#225ea8", "#c7c7c7"
+
+
+def short(name: str, longest: int = 28) -> str:
+    """A column's name on one line: what no terminal should be sent becomes a question mark."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in name)
+    return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+def summary(result: "ScreenResult") -> str:
+    """How many pairs, and how to read their values."""
+    return (
+        f"{len(result.mic)} of {result.candidates} pairs of {len(result.names)} columns "
+        f"({result.ask}). Noise: sd {result.noise_sd:.3g}, 95 % within {result.half_width:.3g}. "
+        f"Dependent (*): above {result.independence:.3g}."
+    )
+
+
+def text(result: "ScreenResult", rows: int) -> str:
+    shown = [(short(x), short(y), mic) for x, y, mic in result.top(rows).ranked()]
+    left = max((len(x) for x, _, _ in shown), default=1)
+    right = max((len(y) for _, y, _ in shown), default=1)
+    lines = [f"{'x':<{left}}  {'y':<{right}}  mic"]
+    for x, y, mic in shown:
+        mark = "*" if mic > result.independence else " "
+        bar = "#" * round(_BAR * mic)
+        lines.append(f"{x:<{left}}  {y:<{right}}  {mic:.3f}{mark} {bar}".rstrip())
+    return "\n".join((*lines, summary(result), result.statement.line))
+
+
+def html(result: "ScreenResult", rows: int) -> str:
+    columns = result.top(rows).columns()
+    heads = ("x", "y", "mic", "", "lower", "upper", "dependent")
+    body = []
+    for x, y, mic, _, lower, upper, dependent in zip(*columns.values(), strict=True):
+        bar = _FILL.format(100 * mic, _DEPENDENT if dependent else _WEAK)
+        cells = (
+            markup.escape(short(x)),
+            markup.escape(short(y)),
+            f"{mic:.3f}",
+            bar,
+            f"{lower:.3f}",
+            f"{upper:.3f}",
+            "yes" if dependent else "no",
+        )
+        body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
+    stamp = "" if result.statement.secret else _STAMP.format(SEEDED)
+    return (
+        f"<div>{stamp}<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
+        f"</thead><tbody>{''.join(body)}</tbody></table>"
+        f"<p>{markup.escape(summary(result))} Limits: {LIMITS}.</p>"
+        f"<p><small>{markup.escape(result.statement.text())}</small></p></div>"
+    )

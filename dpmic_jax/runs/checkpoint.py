@@ -1,0 +1,229 @@
+"""A run's folder: what lets a killed run go on to the same bits, and nothing exact.
+
+    lock          says that the folder is a run's, and keeps other processes out
+    run.json      the event, the ledger, a keyed digest of the records; written before the charge
+    key           the run's key, for its owner only; destroyed when the run is done
+    tiles/        finished tiles: noised values, or what is sealed under the key
+    result.json   the result; the run is done once it is there
+
+Every file is written under another name, synced and renamed: it is whole or not there. All but the
+result are readable by their owner only. A folder that holds anything is used only if `lock` or a
+valid `run.json` says that it is a run's; links are refused, so nothing outside is ever written.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.rng import key_file
+from dpmic_jax.dp.rng.errors import KeyLostError
+from dpmic_jax.dp.rng.keys import AnyKey, is_secret
+from dpmic_jax.runs.atomic_write import PRIVATE, PUBLIC, unfinished, write
+
+_MARK = b"the folder of a dpmic_jax run\n"
+_FILES = ("lock", "run.json", "key", "result.json")
+_TILE = r"\d{8}"
+_NEEDED = {"run", "event", "ledger"}  # in run.json
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The folder of one run. Use it under `locked`, but for `key`, which workers read."""
+
+    path: Path
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder, and keep other processes out; the system lets go if we are killed."""
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"expected out to be a folder, but {self.path} is a file")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._check_ours()
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | _NO_LINKS, PRIVATE)
+        with open(lock, "r+b") as file:
+            _lock(file, self.path)
+            if not file.read():
+                file.write(_MARK)
+                file.flush()
+            yield
+
+    def _check_ours(self) -> None:
+        """Refuse a folder that holds anything and is no run's, and links in place of our files."""
+        for path in (self.path / name for name in (*_FILES, "tiles")):
+            if path.is_symlink():
+                raise ValueError(f"{path} is a link, which no run makes; use a new folder")
+            wanted = path.is_dir() if path.name == "tiles" else _is_file(path)
+            if path.exists() and not wanted:
+                raise ValueError(f"{path} is not what a run makes; use a new folder")
+        lock = self.path / "lock"
+        kept = lock.read_bytes() if _is_file(lock) else None
+        there = {entry.name for entry in self.path.iterdir()}
+        # An empty lock is what older versions left, or a process that starts at this moment.
+        if not there or kept == _MARK or (kept == b"" and there == {"lock"}):
+            return
+        if _is_file(self.path / "run.json"):
+            _ = self.begun  # refuses what is no run
+            return
+        if "result.json" in there:
+            raise _without_description(self.path)
+        raise ValueError(
+            f"out={self.path} holds {min(there)!r}, which is no run's; use a new folder"
+        )
+
+    @property
+    def begun(self) -> dict[str, Any] | None:
+        """What `begin` wrote, if it did."""
+        try:
+            content = json.loads((self.path / "run.json").read_text())
+        except FileNotFoundError:
+            if self.result is not None:
+                raise _without_description(self.path) from None
+            return None
+        except ValueError:
+            content = None
+        if not isinstance(content, dict) or not content.keys() >= _NEEDED:
+            raise ValueError(f"{self.path / 'run.json'} is damaged; use a new folder")
+        return content
+
+    @property
+    def records(self) -> int | None:
+        """How many records the table of a run has that is done; None if there is none."""
+        if not self.path.is_dir() or self.result is None:
+            return None
+        begun = self.begun
+        return None if begun is None else Event.from_json(begun["event"]).n
+
+    def begin(self, content: dict[str, Any], key: AnyKey) -> None:
+        """Keep the key and the public description. What a killed start left is replaced."""
+        self._check_leftovers()
+        self.clear()
+        key_file.save(self.path / "key", key)
+        (self.path / "tiles").mkdir(mode=0o700)
+        self._write("run.json", json.dumps(content, indent=1, sort_keys=True), PRIVATE)
+
+    def _check_leftovers(self) -> None:
+        """Refuse to begin beside a key or tiles that no run wrote."""
+        key, tiles = self.path / "key", self.path / "tiles"
+        if os.path.lexists(key) and not key_file.is_key(key):
+            raise ValueError(f"{key} is not the key of a run; use a new folder")
+        strangers = set(tiles.iterdir() if tiles.exists() else ()) - set(self._tiles())
+        if strangers:
+            raise ValueError(f"{tiles} holds {min(strangers).name!r}, no tile; use a new folder")
+
+    def abandon(self) -> None:
+        """Undo `begin`: nothing was charged."""
+        # First, for a run without its key would be taken for one that was charged.
+        (self.path / "run.json").unlink(missing_ok=True)
+        self.clear()
+        (self.path / "lock").unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # which is not empty if it was not ours alone
+            self.path.rmdir()
+
+    @property
+    def key(self) -> AnyKey:
+        """The run's key. A new one would need a new charge."""
+        try:
+            return key_file.load(self.path / "key")
+        except KeyLostError as error:
+            raise KeyLostError(
+                f"{error}; this run cannot go on without its key. What it charged is spent: a new "
+                "run in a new folder costs a new charge"
+            ) from None
+
+    def check_key(self, key: AnyKey) -> None:
+        """Whether a resumed run's caller means the same key; secret ones need not be the same."""
+        kept = self.key
+        if is_secret(kept) and is_secret(key):
+            return
+        if not key_file.same(kept, key):
+            raise ValueError(
+                f"the run in {self.path} has another key; pass the seed it was begun with, or use "
+                "a new folder"
+            )
+
+    def tile(self, number: int) -> bytes | None:
+        """A finished tile's content; None if it is missing or damaged."""
+        try:
+            return _content(self._tile(number).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def keep_tile(self, number: int, content: bytes) -> None:
+        kept = hashlib.sha256(content).digest() + content
+        write(self._tile(number), lambda file: file.write(kept), mode=PRIVATE)
+
+    def _tile(self, number: int) -> Path:
+        return self.path / "tiles" / f"{number:08d}"
+
+    @property
+    def result(self) -> str | None:
+        """The finished result as JSON."""
+        try:
+            return (self.path / "result.json").read_text()
+        except FileNotFoundError:
+            return None
+
+    def finish(self, result: str) -> None:
+        """Keep the result, destroy the key, and remove the tiles. May be done again."""
+        self._write("result.json", result, PUBLIC)
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove the key, the tiles, and what killed writes left; nothing that is not ours."""
+        key_file.destroy(self.path / "key")
+        tiles = self.path / "tiles"
+        for entry in (*self._tiles(), *unfinished(self.path, r"run\.json|result\.json|key")):
+            entry.unlink()
+        if tiles.is_dir():
+            with contextlib.suppress(OSError):  # which is not empty if others put something there
+                tiles.rmdir()
+
+    def _tiles(self) -> list[Path]:
+        """Tiles, and what killed writes left of them."""
+        tiles = self.path / "tiles"
+        if not tiles.is_dir():
+            return []
+        named = [entry for entry in tiles.iterdir() if re.fullmatch(_TILE, entry.name)]
+        return [*filter(_is_tile, named), *unfinished(tiles, _TILE)]
+
+    def _write(self, name: str, content: str, mode: int) -> None:
+        write(self.path / name, lambda file: file.write(content.encode()), mode=mode)
+
+
+def _is_tile(path: Path) -> bool:
+    """By its content, for eight digits may be a date of the user's."""
+    return _is_file(path) and _content(path.read_bytes()) is not None
+
+
+def _content(kept: bytes) -> bytes | None:
+    """Of a tile, if it is whole."""
+    total, content = kept[:32], kept[32:]
+    return content if total == hashlib.sha256(content).digest() else None
+
+
+def _is_file(path: Path) -> bool:
+    return path.exists() and stat.S_ISREG(path.lstat().st_mode)
+
+
+def _without_description(path: Path) -> ValueError:
+    return ValueError(f"out={path} has a result, but not the run.json of its run; use a new folder")
+
+
+def _lock(file: Any, path: Path) -> None:
+    if os.name != "posix":
+        return
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ValueError(f"another process is at work on {path}; let it finish") from None

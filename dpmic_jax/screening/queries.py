@@ -1,0 +1,182 @@
+"""What a screen can be asked: the values of many pairs, or which few pairs stand out."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int
+
+from dpmic_jax.dp.arithmetic.exact_decimal import whole
+
+Names = tuple[str, ...]
+Positions = Int[np.ndarray, "pairs 2"]
+
+
+@dataclass(frozen=True)
+class AllPairs:
+    """The value of every pair of columns."""
+
+    def pairs(self, names: Names) -> Positions:
+        if len(names) < 2:
+            raise ValueError(f"expected a table of at least 2 columns, got {len(names)}")
+        return np.stack(np.triu_indices(len(names), 1), axis=1)
+
+    def __str__(self) -> str:
+        return "all pairs"
+
+
+@dataclass(frozen=True)
+class Against:
+    """One column against each of the others: which of them tell about it?"""
+
+    column: str
+
+    def __post_init__(self):
+        if not isinstance(self.column, str):
+            raise TypeError(f"expected column of Against to be a name, got {self.column!r}")
+
+    def pairs(self, names: Names) -> Positions:
+        one = _position(names, self.column, "Against")
+        others = [other for other in range(len(names)) if other != one]
+        if not others:
+            raise ValueError("expected a table of at least 2 columns, got 1")
+        return np.sort([(one, other) for other in others], axis=1)
+
+    def __str__(self) -> str:
+        return f"{self.column!r} against the rest"
+
+
+@dataclass(frozen=True)
+class Between:
+    """Every column of one group with every column of another."""
+
+    columns_a: tuple[str, ...]
+    columns_b: tuple[str, ...]
+
+    def __post_init__(self):
+        for name in ("columns_a", "columns_b"):
+            columns = getattr(self, name)
+            if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+                raise TypeError(f"expected {name} of Between to be a list of column names")
+            if not all(isinstance(column, str) for column in columns):
+                raise TypeError(f"expected {name} of Between to be column names, which are text")
+            object.__setattr__(self, name, tuple(columns))
+        both = set(self.columns_a) & set(self.columns_b)
+        if both:
+            raise ValueError(f"column {min(both)!r} is in both groups of Between; leave one out")
+
+    def pairs(self, names: Names) -> Positions:
+        a, b = (
+            [_position(names, column, "Between") for column in _once(columns)]
+            for columns in (self.columns_a, self.columns_b)
+        )
+        return np.sort(list(itertools.product(a, b)), axis=1)
+
+    def __str__(self) -> str:
+        return f"{len(self.columns_a)} columns with {len(self.columns_b)} others"
+
+
+Group = AllPairs | Against | Between
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The k strongest pairs, and then their values.
+
+    Attributes:
+      k: how many.
+      share: the part of epsilon that choosing them takes; the rest is for their values.
+      among: which pairs are looked at.
+    """
+
+    k: int
+    share: float = 0.5
+    among: Group = AllPairs()
+
+    def __post_init__(self):
+        object.__setattr__(self, "k", whole("k", self.k))
+        _check_fraction("share", self.share)
+        _check_group(self.among)
+
+    @property
+    def most(self) -> int:
+        """How many pairs may be released."""
+        return self.k
+
+    def pairs(self, names: Names) -> Positions:
+        found = self.among.pairs(names)
+        if self.k >= len(found):
+            raise ValueError(
+                f"expected k below the {len(found)} pairs there are, got {self.k}; "
+                "for all of them ask for their values"
+            )
+        return found
+
+    def __str__(self) -> str:
+        return f"top {self.k} of {self.among}"
+
+
+@dataclass(frozen=True)
+class Above:
+    """The first `at_most` pairs that are above a threshold, and then their values.
+
+    Pairs are looked at in an order drawn from the key. Once `at_most` are found the search ends:
+    that a pair is not among them says nothing if so many are.
+
+    Attributes:
+      threshold: of MICr.
+      at_most: how many pairs may be found; noise grows with it.
+      share: the part of epsilon that finding them takes; the rest is for their values.
+      among: which pairs are looked at.
+    """
+
+    threshold: float
+    at_most: int
+    share: float = 0.5
+    among: Group = AllPairs()
+
+    def __post_init__(self):
+        _check_fraction("threshold", self.threshold)
+        object.__setattr__(self, "at_most", whole("at_most", self.at_most))
+        _check_fraction("share", self.share)
+        _check_group(self.among)
+
+    @property
+    def most(self) -> int:
+        """How many pairs may be released."""
+        return self.at_most
+
+    def pairs(self, names: Names) -> Positions:
+        return self.among.pairs(names)
+
+    def __str__(self) -> str:
+        return f"at most {self.at_most} above {self.threshold:g} of {self.among}"
+
+
+Ask = Group | TopK | Above
+
+
+def _position(names: Names, column: str, where: str) -> int:
+    if column not in names:
+        raise ValueError(f"{where} names the column {column!r}, which the table has not")
+    return names.index(column)
+
+
+def _once(columns: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(columns))
+
+
+def _check_fraction(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected {name} to be a Python float, got {value!r}")
+    if not 0 < value < 1:
+        raise ValueError(f"expected 0 < {name} < 1, got {value}")
+
+
+def _check_group(among: Group) -> None:
+    if not isinstance(among, Group):
+        raise TypeError(
+            "expected among to be AllPairs(), Against(column) or Between(columns_a, columns_b), "
+            f"got {among!r}"
+        )

@@ -1,0 +1,60 @@
+"""What is public about features and target: bounds in any form -> one schema."""
+
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dpmic_jax.data.schema import Categories, Number, Schema, schema_of
+
+_FORMS = (
+    "a (low, high) for all features, one for each of them, bounds by name, a Schema, or the path "
+    "of a bounds file"
+)
+
+
+def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds: Any) -> Schema:
+    """The schema of a table that has the features and the target.
+
+    Args:
+      names: of the features.
+      bounds: see `PrivateMICSelector`.
+      target: the name of the target.
+      target_bounds: of the target; None if `bounds` have them.
+    """
+    if target in names:
+        raise ValueError(f"X has a column {target!r}, the name of the target; pass another target=")
+    found = _features(names, bounds)
+    rules = dict(found.columns)
+    if (target in rules) == (target_bounds is not None):
+        raise ValueError(
+            f"expected the target's bounds once: in bounds, under its name {target!r}, or as "
+            "target_bounds=(low, high) or Categories([...])"
+        )
+    if target_bounds is not None:
+        rules[target] = schema_of({target: target_bounds})[target]
+    # A bounds file is of the whole table, of which X may have the features only.
+    ignored = tuple(name for name in found.ignored if name in names)
+    return Schema(tuple(rules.items()), ignored)
+
+
+def _features(names: Sequence[str], bounds: Any) -> Schema:
+    if isinstance(bounds, Schema | Mapping | str | os.PathLike):
+        return schema_of(bounds)
+    if isinstance(bounds, Number | Categories) or _is_pair(bounds):
+        bounds = [bounds] * len(names)
+    if not isinstance(bounds, Sequence | np.ndarray):
+        raise TypeError(f"expected bounds as {_FORMS}, got {type(bounds).__name__}")
+    if len(bounds) != len(names):
+        raise ValueError(
+            f"expected bounds as {_FORMS}; X has {len(names)} features, bounds are {len(bounds)}"
+        )
+    return schema_of(dict(zip(names, bounds, strict=True)))
+
+
+def _is_pair(bounds: Any) -> bool:
+    if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
+        return False
+    return all(isinstance(end, Real) for end in bounds)

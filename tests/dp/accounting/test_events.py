@@ -1,0 +1,205 @@
+import hashlib
+import math
+from dataclasses import replace
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    PureDP,
+    ReplaceOne,
+    concentrated,
+)
+from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, written
+
+PLAIN = Event(
+    mechanism="MICr-Lap",
+    guarantee=PureDP(0.1),
+    relation=ReplaceOne(),
+    n=337,
+    sensitivity=Fraction(29, 1000),
+)
+OTHERS = [
+    {"mechanism": "MICe-Lap"},
+    {"guarantee": PureDP(math.nextafter(0.1, 1))},
+    {"guarantee": ZCDP(0.1)},
+    {"guarantee": ZCDP(0.1, 1e-15)},
+    {"guarantee": ApproximateDP(0.1, 1e-15)},
+    {"relation": ReplaceOne(2)},
+    {"n": 338},
+    {"sensitivity": Fraction(29, 1001)},
+    {"count": 2},
+    {"settings": (("B", "30"),)},
+    {"settings": (("B", "3"), ("c", "0"))},
+    {"settings": (("B,c", "3,0"),)},
+    {"label": "x"},
+]
+
+positive = st.floats(min_value=5e-324, allow_infinity=False, allow_nan=False)
+chances = st.floats(0, 1, exclude_max=True)
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+guarantees = st.one_of(
+    st.builds(PureDP, positive),
+    st.builds(ApproximateDP, positive, st.floats(0, 1, exclude_min=True, exclude_max=True)),
+    st.builds(ZCDP, positive, chances),
+)
+events = st.builds(
+    Event,
+    mechanism=texts.filter(bool),
+    guarantee=guarantees,
+    relation=st.builds(ReplaceOne, st.integers(1, 100)),
+    n=st.integers(1, 10**12),
+    sensitivity=st.fractions(min_value=0).filter(bool),
+    count=st.integers(1, 10**9),
+    settings=st.dictionaries(texts, texts).map(lambda found: tuple(found.items())),
+    label=texts,
+)
+
+
+@given(events)
+def test_an_event_is_what_its_json_says(event):
+    assert Event.from_json(event.to_json()) == event
+    assert Event.from_json(event.to_json()).digest == event.digest
+
+
+@given(events, events)
+def test_events_share_a_digest_only_if_they_are_equal(one, other):
+    assert (one == other) == (one.digest == other.digest)
+
+
+def test_every_field_enters_the_digest():
+    digests = {replace(PLAIN, **change).digest for change in OTHERS}
+    assert len(digests | {PLAIN.digest}) == len(OTHERS) + 1
+
+
+def test_the_digest_is_sha256_of_the_documented_text():
+    text = (
+        '{"count":1,"guarantee":{"epsilon":"0x1.999999999999ap-4","kind":"PureDP"},"label":"",'
+        '"mechanism":"MICr-Lap","n":337,"relation":{"kind":"ReplaceOne","records":1},'
+        '"sensitivity":"29/1000","settings":[],"version":1}'
+    )
+    assert PLAIN.digest == hashlib.sha256(b"dpmic_jax event\0" + text.encode()).digest()
+
+
+def test_settings_have_no_order_and_numbers_no_second_form():
+    one = replace(PLAIN, settings=(("B", "30"), ("c", "5")))
+    assert one.digest == replace(PLAIN, settings=(("c", "5"), ("B", "30"))).digest
+    assert (
+        replace(PLAIN, guarantee=PureDP(1)).digest == replace(PLAIN, guarantee=PureDP(1.0)).digest
+    )
+    assert ZCDP(1.0, -0.0) == ZCDP(1.0)
+    zeros = [replace(PLAIN, guarantee=ZCDP(1.0, delta)).digest for delta in (0.0, -0.0)]
+    assert zeros[0] == zeros[1]
+    assert replace(PLAIN, n=np.int64(337)).digest == PLAIN.digest
+
+
+@pytest.mark.parametrize(
+    "bad", [0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 10**400, 2**53 + 1]
+)
+def test_no_guarantee_takes_a_price_that_is_none(bad):
+    for guarantee in (PureDP, ZCDP, concentrated, lambda value: ApproximateDP(value, 1e-6)):
+        with pytest.raises(ValueError, match=r"epsilon|rho"):
+            guarantee(bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1, 1.0, math.nan, math.inf])
+def test_a_delta_is_a_chance(bad):
+    for guarantee in (ApproximateDP, ZCDP):
+        with pytest.raises(ValueError, match="delta"):
+            guarantee(1.0, bad)
+    with pytest.raises(ValueError, match="PureDP"):
+        ApproximateDP(1.0, 0.0)
+
+
+@pytest.mark.parametrize("bad", ["1", None, True, Fraction(1, 2), np.float32(0.1)])
+def test_prices_are_python_numbers(bad):
+    with pytest.raises(TypeError, match="epsilon"):
+        PureDP(bad)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"mechanism": ""}, ValueError),
+        ({"mechanism": 3}, TypeError),
+        ({"guarantee": 1.0}, TypeError),
+        ({"relation": 1}, TypeError),
+        ({"n": 0}, ValueError),
+        ({"n": 3.0}, TypeError),
+        ({"n": True}, TypeError),
+        ({"sensitivity": 0.5}, TypeError),
+        ({"sensitivity": Fraction(0)}, ValueError),
+        ({"sensitivity": Fraction(-1)}, ValueError),
+        ({"count": 0}, ValueError),
+        ({"settings": {"B": "30"}}, TypeError),
+        ({"settings": (("B", 30),)}, TypeError),
+        ({"settings": (("B", "30"), ("B", "31"))}, ValueError),
+        ({"label": "\ud83d\ude00"}, ValueError),
+    ],
+)
+def test_events_are_checked_when_made(change, error):
+    with pytest.raises(error):
+        replace(PLAIN, **change)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text + " ",
+        lambda text: text.replace('"n":337', '"n":337.0'),
+        lambda text: text.replace('"version":1', '"version":2'),
+        lambda text: text.replace("29/1000", "58/2000"),
+        lambda text: text.replace("29/1000", "29/0"),
+        lambda text: text.replace("ap-4", "ap-4000"),
+        lambda text: text.replace("PureDP", "ZCDP"),
+        lambda text: text.replace('"label"', '"table"'),
+        lambda text: text[:-1],
+        lambda _: "[]",
+    ],
+)
+def test_only_canonical_json_is_read(edit):
+    with pytest.raises(ValueError, match="JSON of an event"):
+        Event.from_json(edit(PLAIN.to_json()))
+
+
+def test_an_event_charges_all_its_releases():
+    ten = replace(PLAIN, count=10)
+    assert (ten.epsilon, ten.delta) == (1.0, 0.0)
+    gauss = replace(PLAIN, guarantee=ZCDP(0.1, 1e-15), count=3)
+    assert (gauss.epsilon, gauss.delta, gauss.rho) == (math.inf, 3e-15, 0.3)
+
+
+def renyi(epsilon, alpha):
+    """Rényi divergence of randomised response with odds e^epsilon, from its definition."""
+    plus = 1 / (1 + (-epsilon).exp())
+    terms = [p**alpha * q ** (1 - alpha) for p, q in [(plus, 1 - plus), (1 - plus, plus)]]
+    return sum(terms).ln() / (alpha - 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5, 1.0, 2.0, 5.0])
+def test_pure_events_have_the_least_rho_that_holds_at_every_order(epsilon):
+    orders = [1 + Decimal(2) ** i for i in range(-30, 7)]
+    with localcontext(prec=50):
+        needed = max(renyi(Decimal(repr(epsilon)), alpha) / alpha for alpha in orders)
+    assert needed <= Decimal(concentrated(epsilon))
+    assert float(needed) == pytest.approx(concentrated(epsilon), rel=1e-8)
+    assert written(concentrated(epsilon)) < written(epsilon) ** 2 / 2
+
+
+@given(positive.filter(lambda value: value < 1e300), st.floats(1, 10))
+def test_rho_grows_with_epsilon_and_is_never_zero(epsilon, factor):
+    assert 0 < concentrated(epsilon) <= concentrated(epsilon * factor)
+
+
+@given(st.fractions())
+def test_rounding_goes_to_the_side_it_names(value):
+    assert written(at_most(value)) <= value <= written(at_least(value))
+    assert at_least(value) - at_most(value) <= 2 * math.ulp(float(value))
+    assert at_least(written(0.1)) == at_most(written(0.1)) == 0.1

@@ -1,0 +1,149 @@
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpmic_jax.dp.accounting.composition import delta_at
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.ledger.budget import Budget, BudgetExceeded, Ledger
+
+TENTH = PureDP(0.1)
+
+
+def event(guarantee=TENTH, **changes):
+    plain = Event(
+        mechanism="MICr-Lap",
+        guarantee=guarantee,
+        relation=ReplaceOne(),
+        n=337,
+        sensitivity=Fraction(29, 1000),
+    )
+    return replace(plain, **changes)
+
+
+def test_ledger_refuses_what_it_cannot_pay():
+    ledger = Ledger(Budget(1.0)).spend(event(PureDP(0.75)))
+    with pytest.raises(BudgetExceeded, match=r"0.5 asked, 0.75 spent, 0.25 of 1 is left"):
+        ledger.spend(event(PureDP(0.5)))
+    assert ledger.spend(event(PureDP(0.25))).left.epsilon == 0.0
+
+
+def test_ten_tenths_are_one_and_no_more():
+    ledger = Ledger(Budget(1.0))
+    for _ in range(10):
+        ledger = ledger.spend(event(PureDP(0.1)))
+    assert ledger.spent.epsilon == 1.0
+    assert ledger.left.epsilon == 0.0
+    with pytest.raises(BudgetExceeded):
+        ledger.spend(event(PureDP(5e-324)))
+    with pytest.raises(BudgetExceeded):
+        Ledger(Budget(1.0)).spend(event(PureDP(0.1), count=11))
+
+
+def test_spending_leaves_the_old_ledger_as_it_was():
+    before = Ledger(Budget(1.0))
+    before.spend(event())
+    assert before.events == ()
+
+
+@pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, -math.inf])
+def test_no_budget_without_end_or_beginning(bad):
+    with pytest.raises(ValueError, match="epsilon"):
+        Budget(bad)
+
+
+@pytest.mark.parametrize("bad", [-1e-9, 1.0, math.nan, math.inf])
+def test_a_budgets_delta_and_share_are_chances(bad):
+    with pytest.raises(ValueError, match="delta"):
+        Budget(1.0, bad)
+    if bad != 1:
+        with pytest.raises(ValueError, match="failure_share"):
+            Budget(1.0, 1e-6, failure_share=bad)
+
+
+def test_a_pure_budget_takes_pure_events_only():
+    for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15)):
+        with pytest.raises(BudgetExceeded, match="delta = 0"):
+            Ledger(Budget(1.0)).spend(event(guarantee))
+
+
+def test_a_budget_protects_as_many_records_as_it_says():
+    ledger = Ledger(Budget(1.0, relation=ReplaceOne(3)))
+    with pytest.raises(ValueError, match="3 records"):
+        ledger.spend(event(relation=ReplaceOne(2)))
+    ledger.spend(event(relation=ReplaceOne(3))).spend(event(relation=ReplaceOne(4)))
+
+
+guarantees = st.one_of(
+    st.builds(PureDP, st.floats(1e-3, 0.5)),
+    st.builds(ApproximateDP, st.floats(1e-3, 0.5), st.floats(1e-12, 1e-8)),
+    st.builds(ZCDP, st.floats(1e-5, 1e-2), st.floats(0, 1e-12)),
+)
+
+
+@given(st.lists(guarantees, max_size=12), st.sampled_from([0.0, 1e-6, 1e-3]))
+def test_what_was_admitted_keeps_the_promise(found, delta):
+    budget = Budget(1.0, delta)
+    ledger = Ledger(budget)
+    for guarantee in found:
+        try:
+            ledger = ledger.spend(event(guarantee))
+        except BudgetExceeded:
+            continue
+    assert delta_at(ledger.events, budget.epsilon) <= budget.delta
+    assert ledger.spent.epsilon <= budget.epsilon * (1 + 1e-12)
+
+
+@given(st.lists(guarantees, max_size=6), st.sampled_from([0.0, 1e-6]))
+def test_what_is_left_can_be_spent_and_half_as_much_again_cannot(found, delta):
+    ledger = Ledger(Budget(1.0, delta))
+    for guarantee in found:
+        if ledger.budget.admits((*ledger.events, event(guarantee))):
+            ledger = ledger.spend(event(guarantee))
+    left = ledger.left
+    for kind, amount in ((PureDP, left.epsilon), (ZCDP, left.rho)):
+        if amount:
+            ledger.spend(event(kind(amount)))
+            with pytest.raises(BudgetExceeded):
+                ledger.spend(event(kind(1.5 * amount)))
+
+
+def test_many_small_pure_events_are_cheaper_by_zcdp_than_by_their_sum():
+    ledger = Ledger(Budget(1.0, 1e-6)).spend(event(PureDP(0.01), count=400))
+    assert ledger.spent.epsilon < 1 < ledger.events[0].epsilon
+
+
+def test_the_share_for_failures_is_kept_apart():
+    one = event(ApproximateDP(0.1, 1e-7))
+    with pytest.raises(BudgetExceeded, match=r"delta=1e-07 asked, 0 spent, 1.5625e-08 of"):
+        Ledger(Budget(1.0, 1e-6)).spend(one)
+    whole = Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(replace(one, count=10))
+    assert (whole.spent.delta, whole.left.delta, whole.left.rho) == (1e-6, 0.0, 0.0)
+
+
+def test_failures_on_one_path_and_inexact_noise_on_another_fit_delta_together():
+    """Outputs may steer to failures where one neighbour is likely, to noise where the other is."""
+    for budget in (Budget(1.0, 1e-6), Budget(3.0, 1e-9, failure_share=0.5)):
+        failing = Ledger(budget).spend(event(ApproximateDP(0.1, float(budget.failures))))
+        variation = float(budget.inexact) / (1 + math.exp(budget.epsilon)) * (1 - 1e-9)
+        off = Ledger(budget).spend(event(ZCDP(budget.rho, variation)))
+        together = failing.spent.delta + off.spent.delta + budget.rest
+        assert together <= budget.delta * (1 + 1e-12)
+        with pytest.raises(BudgetExceeded, match="inexact noise"):
+            Ledger(budget).spend(event(ZCDP(budget.rho / 2, 1.5 * variation)))
+        with pytest.raises(BudgetExceeded, match="delta="):
+            Ledger(budget).spend(event(ApproximateDP(0.1, 1.5 * float(budget.failures))))
+    with pytest.raises(BudgetExceeded, match="rho="):
+        Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(event(ZCDP(1e-9)))
+
+
+def test_a_ledger_is_no_place_for_other_things():
+    with pytest.raises(TypeError, match="Event"):
+        Ledger(Budget(1.0)).spend(0.1)
+    with pytest.raises(TypeError, match="budget"):
+        Ledger(1.0)
+    with pytest.raises(BudgetExceeded):
+        Ledger(Budget(1.0), (event(PureDP(2.0)),))

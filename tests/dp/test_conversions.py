@@ -1,0 +1,101 @@
+"""One cost in five units."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.conversions import of_guarantee, units
+from dpmic_jax.dp.ledger.budget import Budget, Ledger
+
+N = 5000
+
+
+def event(guarantee, count=1):
+    return Event(
+        mechanism="m",
+        guarantee=guarantee,
+        relation=ReplaceOne(),
+        n=N,
+        sensitivity=Fraction(1),
+        count=count,
+    )
+
+
+def exact_excess(epsilon, n, bits):
+    """P[(X, A) in O] - 2^bits P[X (x) A in O] at its largest, for n coins and randomised response.
+
+    Each coin is told rightly with odds e^epsilon, so that the loss is a sum over coins.
+    """
+    right = 1 / (1 + math.exp(-epsilon))
+    told = np.arange(n + 1)
+    logs = np.array(
+        [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in told]
+    )
+    joint = np.exp(logs + told * math.log(right) + (n - told) * math.log1p(-right))
+    free = np.exp(logs - n * math.log(2))
+    return np.maximum(joint - 2.0**bits * free, 0).sum()
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.2, 1.0])
+def test_units_of_epsilon_hold_for_randomised_response(epsilon):
+    found = units([event(PureDP(epsilon))], delta=1e-6, beta=0.025)
+    right = 1 / (1 + math.exp(-epsilon))
+    entropy = -right * math.log(right) - (1 - right) * math.log1p(-right)
+    assert math.log(2) - entropy <= found.nats <= epsilon**2 / 8 * 1.0001
+    assert exact_excess(epsilon, N, found.bits) <= 0.025 * (1 + 1e-9)
+    # About as sharp as can be: a mechanism of this kind has two thirds of the bits, at n = 5000.
+    assert exact_excess(epsilon, N, found.bits * 2 / 3) > 0.025
+    assert found.epsilon == epsilon
+    assert found.approximate_epsilon <= epsilon
+    assert found.rho == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
+
+
+def test_a_ledger_tells_its_total():
+    ledger = Ledger(Budget(1.0, 1e-6)).spend(event(PureDP(0.1))).spend(event(ZCDP(0.001)))
+    found = ledger.units(delta=1e-6, beta=0.01)
+    assert found == units(ledger.events, delta=1e-6, beta=0.01)
+    assert found.epsilon == math.inf
+    assert found.rho == pytest.approx(0.1 * math.tanh(0.05) + 0.001, rel=1e-9)
+    # Nats add up: at most epsilon^2/8 and rho.
+    assert found.nats == pytest.approx(0.1**2 / 8 + 0.001, rel=1e-3)
+    assert 0 < found.approximate_epsilon < 1
+
+
+def test_many_small_releases_tell_little_about_one_person():
+    many = units([event(PureDP(0.01), count=100)], delta=1e-6, beta=0.025)
+    one = units([event(PureDP(1.0))], delta=1e-6, beta=0.025)
+    assert many.epsilon == one.epsilon == 1
+    assert many.nats < one.nats / 50
+    assert many.approximate_epsilon < one.approximate_epsilon
+    assert many.bits <= one.bits
+
+
+def test_a_delta_of_its_own_leaves_no_pure_epsilon_and_a_finite_number_of_nats():
+    found = of_guarantee(ApproximateDP(0.5, 1e-9), n=N, delta=1e-6, beta=0.025)
+    assert found.epsilon == math.inf
+    assert 0.03 < found.nats < 0.14
+    assert "none" in dict(found.lines())["epsilon"]
+    # With more to tell, the small chance to tell everything weighs more.
+    kept = event(ApproximateDP(0.5, 1e-9))
+    larger = units([kept], delta=1e-6, beta=0.025, record_bits=2**17)
+    assert larger.nats > found.nats
+
+
+def test_every_unit_is_a_line():
+    found = of_guarantee(PureDP(1.0), n=N, delta=0.0, beta=0.025)
+    assert len(str(found).splitlines()) == 5
+    assert "0.1233 nats, 0.1779 bits" in str(found)
+
+
+def test_nothing_spent_has_no_units():
+    with pytest.raises(ValueError, match="nothing was spent"):
+        units([], delta=0.0, beta=0.025)
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0, -1.0])
+def test_beta_outside_its_range_is_refused(beta):
+    with pytest.raises(ValueError, match="0 < beta < 1"):
+        units([event(PureDP(0.1))], delta=0.0, beta=beta)

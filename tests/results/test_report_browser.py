@@ -1,0 +1,331 @@
+"""The report page in a real browser: run with `pytest -m browser`.
+
+It needs Debian's chromium and chromium-driver (or another Chrome with its driver) and selenium.
+"""
+
+import functools
+import http.server
+import json
+import re
+import shutil
+import threading
+from operator import itemgetter
+from typing import ClassVar
+
+import matplotlib.image
+import numpy as np
+import pytest
+from made_results import result_of, statement_of
+from report_pages import HOSTILE, bought
+
+from dpmic_jax.results import SEEDED
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("age", "dose", "response", "hour", "risk", "weight")
+PHONE = 390
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+def found_program(*names):
+    for path in map(shutil.which, names):
+        if path:
+            return path
+    pytest.fail(
+        f"no {names[0]} on this machine: apt-get install chromium chromium-driver, or leave out "
+        "`-m browser`"
+    )
+
+
+@pytest.fixture(scope="module")
+def browser():
+    try:
+        from selenium import webdriver
+    except ImportError:
+        pytest.fail("no selenium: pip install selenium, or leave out `-m browser`")
+    options = webdriver.ChromeOptions()
+    options.binary_location = found_program(*BROWSERS)
+    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
+        options.add_argument(word)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    service = webdriver.ChromeService(found_program("chromedriver"))
+    driver = webdriver.Chrome(options=options, service=service)
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a page from a file, on a screen of some width; then nothing may have been said."""
+
+    def open_page(text, width=1100):
+        (tmp_path / "page.html").write_text(text, "utf-8")
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        browser.get_log("performance")
+        browser.get((tmp_path / "page.html").as_uri())
+        return browser
+
+    yield open_page
+    assert browser.get_log("browser") == []
+
+
+def whole_page(**changes):
+    pair, *_ = bought()
+    given = {"names": NAMES, "statement": statement_of(n=400), **changes}
+    return result_of(**given), result_of(**given).to_html(histograms=[pair])
+
+
+def rows(driver):
+    """x, y and mic as they are shown."""
+    cells = driver.execute_script(
+        "return Array.from(document.querySelectorAll('#pairs tbody tr')).filter(r => "
+        "r.getClientRects().length).map(r => [r.cells[0].innerText, r.cells[1].innerText, "
+        "Number(r.cells[2].querySelector('data').value)])"
+    )
+    return [tuple(row) for row in cells]
+
+
+def head(driver, name):
+    (found,) = [
+        button
+        for button in driver.find_elements("css selector", "th button")
+        if button.text.split()[0] == name
+    ]
+    return found
+
+
+def sorting(driver):
+    return {
+        th.text.split()[0]: th.get_attribute("aria-sort")
+        for th in driver.find_elements("css selector", "thead th")
+        if th.get_attribute("aria-sort")
+    }
+
+
+def requests(driver):
+    said = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    sent = [event for event in said if event["method"] == "Network.requestWillBeSent"]
+    return [event["params"]["request"]["url"] for event in sent]
+
+
+def test_the_page_loads_without_errors_or_requests(opened):
+    found, text = whole_page()
+    driver = opened(text)
+    assert requests(driver) == [driver.current_url]
+    assert driver.title == "Which columns depend on each other"
+    assert rows(driver) == found.ranked()
+    assert driver.find_element("id", "filter").is_displayed()
+    assert found.statement.text() in driver.find_element("tag name", "main").text
+    assert "15 of 15 pairs" in driver.find_element("id", "count").text
+
+
+class Served(http.server.SimpleHTTPRequestHandler):
+    """Files of a folder, and a list of what was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def log_message(self, *_):
+        self.asked.append(self.path)
+
+
+@pytest.mark.parametrize("policy", [True, False])
+def test_the_policy_stops_what_would_leave_the_page(browser, tmp_path, policy):
+    """Without it the same page does load what is put in, so the test can see that."""
+    _, text = whole_page()
+    leaks = '<img src="/leak.png"><script>sent = fetch("/sent")</script>'
+    text = text.replace("<main>", f"<main>{leaks}")
+    if not policy:
+        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
+    (tmp_path / "page.html").write_text(text, "utf-8")
+    Served.asked.clear()
+    handler = functools.partial(Served, directory=tmp_path)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.get(f"http://127.0.0.1:{server.server_port}/page.html")
+        # The picture is answered when the page is loaded; what the script asks for, if it runs, is
+        # waited for here.
+        browser.execute_async_script("Promise.resolve(window.sent).finally(arguments[0])")
+        server.shutdown()
+    browser.get("about:blank")
+    browser.get_log("browser")
+    leaked = {"/leak.png", "/sent"} & set(Served.asked)
+    assert "/page.html" in Served.asked
+    assert leaked == (set() if policy else {"/leak.png", "/sent"})
+
+
+def test_a_click_sorts_and_another_turns_it_round(opened):
+    found, text = whole_page()
+    driver = opened(text)
+    assert sorting(driver) == {"mic": "descending"}
+    head(driver, "mic").click()
+    assert sorting(driver) == {"mic": "ascending"}
+    assert rows(driver) == found.ranked()[::-1]
+    head(driver, "mic").click()
+    assert rows(driver) == found.ranked()
+    for column, name in enumerate("xy"):
+        head(driver, name).click()
+        assert sorting(driver) == {name: "ascending"}
+        # Equal names keep the order of the release.
+        assert rows(driver) == sorted(found.ranked(), key=itemgetter(column))
+        head(driver, name).click()
+        assert sorting(driver) == {name: "descending"}
+        names = [row[column] for row in rows(driver)]
+        assert names == sorted(names, reverse=True)
+
+
+def test_the_keyboard_sorts_too(opened):
+    from selenium.webdriver.common.keys import Keys
+
+    found, text = whole_page()
+    driver = opened(text)
+    head(driver, "★").send_keys(Keys.ENTER)
+    assert sorting(driver) == {"★": "descending"}
+    assert rows(driver) == found.ranked()
+    head(driver, "★").send_keys(Keys.SPACE)
+    weak = [row for row in found.ranked() if row[2] <= found.independence]
+    assert weak
+    assert rows(driver)[: len(weak)] == weak
+
+
+def test_filters_keep_the_rows_that_fit_and_count_them(opened):
+    from selenium.webdriver.common.keys import Keys
+
+    found, text = whole_page()
+    driver = opened(text)
+    words, least, slide, starred = (
+        driver.find_element("id", name) for name in ("words", "least", "slide", "starred")
+    )
+
+    def expect(*tests):
+        fit = [row for row in found.ranked() if all(test(row) for test in tests)]
+        assert 0 < len(fit) < 15
+        assert rows(driver) == fit
+        assert driver.find_element("id", "count").text == f"{len(fit)} of 15 pairs"
+
+    words.send_keys("DOS")
+    expect(lambda row: "dose" in row[:2])
+    least.clear()
+    least.send_keys("0.4")
+    expect(lambda row: "dose" in row[:2], lambda row: row[2] >= 0.4)
+    assert slide.get_attribute("value") == "0.4"
+    words.clear()
+    words.send_keys(" ")
+    slide.send_keys(Keys.ARROW_RIGHT)
+    assert least.get_attribute("value") == "0.41"
+    expect(lambda row: row[2] >= 0.41)
+    head(driver, "mic").click()
+    assert rows(driver) == [row for row in found.ranked() if row[2] >= 0.41][::-1]
+    head(driver, "mic").click()
+    least.clear()
+    starred.click()
+    expect(lambda row: row[2] > found.independence)
+    words.send_keys("dose age")
+    expect(lambda row: {"dose", "age"} == set(row[:2]))
+
+
+def test_a_cell_of_the_map_tells_its_value(opened):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    found, text = whole_page()
+    driver = opened(text)
+    box = driver.find_element("css selector", ".map .box")
+    box.send_keys(Keys.ARROW_RIGHT)
+    value = found.matrix[0, 1]
+    said = driver.find_element("css selector", ".map output")
+    limits = f"({max(value - 0.04, 0):.3f} to {min(value + 0.04, 1):.3f})"
+    star = " ★" if value > 0.3 else ""
+    assert said.text == f"age, dose: {value:.3f}{star} {limits}"
+    grid = driver.find_element("css selector", ".map .grid")
+    width = grid.rect["width"]
+    # From the middle: column 4 of 6 is 1.5 cells to the right, row 1 is 1.5 cells up.
+    ActionChains(driver).move_to_element_with_offset(
+        grid, round(1.5 * width / 6), round(-1.5 * width / 6)
+    ).perform()
+    assert said.text.startswith(f"dose, risk: {found.matrix[1, 4]:.3f}")
+
+
+def test_a_cell_of_a_histogram_tells_its_count(opened):
+    from selenium.webdriver.common.keys import Keys
+
+    pair, *_ = bought()
+    driver = opened(result_of(statement=statement_of(n=400)).to_html(histograms=[pair]))
+    box = driver.find_element("css selector", ".histogram .box")
+    for key in (Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN):
+        box.send_keys(key)
+    said = driver.find_element("css selector", ".histogram output").text
+    # The first row is the last of three categories, in cells 2, 6 and 10 of 12.
+    assert "dose middle" in said
+    assert f"(noisy count {pair.release.counts[2, 6]})" in said
+
+
+@pytest.mark.parametrize("columns", [5, 30])
+def test_a_phone_never_scrolls_the_page_sideways(opened, columns):
+    long = (f"{3 * 'a_very_long_name_of_a_column_'}{i}" for i in range(columns - 2))
+    names = ("age", "dose", *long)
+    _, text = whole_page(names=names)
+    driver = opened(text, width=PHONE)
+    assert driver.execute_script("return innerWidth") == PHONE
+    assert driver.execute_script("return document.documentElement.scrollWidth") == PHONE
+    # Wide things scroll in boxes of their own, and those fit the screen.
+    boxes = driver.find_elements("css selector", ".box")
+    assert all(box.rect["x"] >= 0 and box.rect["x"] + box.rect["width"] <= PHONE for box in boxes)
+    assert len(boxes) == 3
+
+
+def test_no_name_is_run(opened):
+    names = (*HOSTILE, "<img src=x onerror=document.title=1>", "<script>document.title=2</script>")
+    driver = opened(result_of(names).to_html())
+    assert driver.title == "Which columns depend on each other"
+    assert {name for row in rows(driver) for name in row[:2]} == set(names)
+    assert not driver.find_elements("css selector", "img")
+
+
+def test_without_scripts_everything_is_there_to_read(opened, browser):
+    found, text = whole_page()
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver = opened(text)
+        assert len(driver.find_elements("css selector", "#pairs tbody tr")) == 15
+        assert not driver.find_element("id", "filter").is_displayed()
+        assert not driver.find_element("id", "more").is_displayed()
+        assert "15 of 15 pairs" in driver.find_element("id", "count").text
+        assert driver.find_element("css selector", ".map svg").is_displayed()
+        assert found.statement.text() in driver.find_element("tag name", "main").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_two_hundred_columns_are_shown_in_portions(opened):
+    found = result_of(tuple(f"x{i}" for i in range(200)))
+    driver = opened(found.to_html())
+    assert rows(driver) == found.ranked()[:500]
+    assert driver.find_element("id", "count").text == "19900 of 19900 pairs, the first 500 shown"
+    driver.find_element("id", "more").click()
+    assert rows(driver) == found.ranked()[:1500]
+    head(driver, "mic").click()
+    assert rows(driver) == found.ranked()[:-1501:-1]
+    # In the order of their numbers: x2 before x10.
+    driver.find_element("id", "words").send_keys("x199")
+    head(driver, "x").click()
+    assert [row[0] for row in rows(driver)] == [f"x{i}" for i in range(199)]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_of_the_page_has_its_colours(opened, browser, tmp_path, scheme):
+    _, text = whole_page(statement=statement_of(n=400, secret=False))
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    driver = opened(text)
+    stamp = driver.find_element("css selector", ".seeded")
+    assert stamp.text == SEEDED
+    assert float(stamp.value_of_css_property("font-size").removesuffix("px")) >= 32
+    driver.save_screenshot(tmp_path / "page.png")
+    picture = np.round(255 * matplotlib.image.imread(tmp_path / "page.png")[..., :3]).astype(int)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    shades, counts = np.unique(picture.reshape(-1, 3), axis=0, return_counts=True)
+    page = shades[counts.argmax()]
+    assert page.mean() > 200 if scheme == "light" else page.mean() < 50
+    red = (shades[:, 0] > 150) & (shades[:, 1:].max(axis=1) < 130)
+    assert counts[red].sum() > 2000
