@@ -19,9 +19,9 @@ from tqdm import tqdm
 import dpmic_jax as dm
 from benchmarks.pages import DOCS, fill
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.inference import ByCandidates, ByPrivacy, NullTable
+from dpmic_jax.inference import Bonferroni, MaxInformationCorrection, NullTable
 from dpmic_jax.mic.grids import ladder
-from dpmic_jax.screening import bulk
+from dpmic_jax.screening import default_screen_statistic
 
 RESULTS = Path(__file__).parent / "results" / "after_selection.json"
 PAGE = DOCS / "after_selection.md"
@@ -81,7 +81,7 @@ def strongest(table: np.ndarray, epsilon: float) -> int:
         bounds=BOUNDS[:1],
         Y=table[:, 1:],
         y_bounds=BOUNDS[1:],
-        statistic=bulk(len(table), epsilon),
+        statistic=default_screen_statistic(len(table), epsilon),
     )
     return 1 + int(found.matrix[0].argmax())
 
@@ -115,7 +115,7 @@ def study(setting: Setting) -> dict:
     assert result is not None
     event = Event.from_json(result.statement.event)
     kept = {"selected": 1, "candidates": PAIRS}
-    level = ByPrivacy().correction([event], ALPHA, **kept)
+    level = MaxInformationCorrection().correction([event], ALPHA, **kept)
     found = {"private": np.array(private), "exact": np.array(exact)}
     return {
         **asdict(setting),
@@ -124,7 +124,7 @@ def study(setting: Setting) -> dict:
         "reason": level.reason,
         "private, corrected": rate(found["private"] <= level.level),
         "private, by candidates": rate(
-            PAIRS * found["private"] <= ByCandidates().correction([event], ALPHA, **kept).level
+            PAIRS * found["private"] <= Bonferroni().correction([event], ALPHA, **kept).level
         ),
         "private, uncorrected": rate(found["private"] <= ALPHA),
         "not private, uncorrected": rate(found["exact"] <= ALPHA),

@@ -118,7 +118,7 @@ def share_of_a_screen() -> dict[str, Any]:
     table = np.random.default_rng(0).random((n, columns))
     pairs = np.array([(i, j) for i in range(columns) for j in range(i)])
     mechanism = dpmic_jax.MICrLap(epsilon=1.0)
-    law, cut = mechanism.law(n), mechanism.settings(n).cut(list(table.T), [(0, 1)] * columns)
+    law, cut = mechanism.noise(n), mechanism.resolve(n).cut(list(table.T), [(0, 1)] * columns)
     key = event_key(dpmic_jax.secret_key(), mechanism.event(n))
     scoring, noise = [], []
     for _ in range(4):

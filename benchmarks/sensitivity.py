@@ -8,14 +8,14 @@ import jax
 from dpmic_jax import MICe, MICr
 from dpmic_jax.mechanisms.sensitivity import exact, published
 from dpmic_jax.mic.grids import power
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 
 RECORDS = (25, 100, 337, 1000, 5000, 10**5, 10**6)
 
 
 def row(n: int) -> str:
     """One line: n, then published, exact and their ratio for either statistic."""
-    statistics = MICr(B=150), MICe(B=power(0.6), c=15, ties=random(jax.random.key(0)))
+    statistics = MICr(B=150), MICe(B=power(0.6), c=15, ties=RandomTies(jax.random.key(0)))
     cells = [str(n)]
     for statistic in statistics:
         printed, proven = published(statistic, n), exact(statistic, n)

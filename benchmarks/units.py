@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.pages import DOCS, fill, table
 from dpmic_jax.dp.accounting.events import Event, PureDP
-from dpmic_jax.dp.conversions import units
+from dpmic_jax.dp.conversions import privacy_cost
 from dpmic_jax.dp.information import capacity, kl_to_mi, pure_to_kl, pure_to_mi
 from dpmic_jax.dp.max_information import corrected_level_after
 from dpmic_jax.screening import AllPairs, Ask, TopK, preview
@@ -44,7 +44,7 @@ def screens() -> str:
 
 def _row(name: str, ask: Ask, columns: int, n: int, epsilon: float, delta: float) -> list[str]:
     event: Event = preview(columns=columns, n=n, epsilon=epsilon, delta=delta, ask=ask).plan.event
-    found = units([event], delta=DELTA, beta=BETA)
+    found = privacy_cost([event], delta=DELTA, beta=BETA)
     level = corrected_level_after(ALPHA, [event]).level
     return [
         name,

@@ -26,14 +26,14 @@ from dpmic_jax.dp.rng.keys import seeded_key
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.screening import AllPairs, Ask, TopK, preview, screen
 from dpmic_jax.screening.power import expected_count
-from dpmic_jax.screening.tiles import Work
+from dpmic_jax.screening.tiles import TileScorer
 
 RESULTS = Path(__file__).parent / "results" / "utility.json"
 EPSILONS, DELTAS, ASKS = (0.5, 1.0, 3.0), (0.0, 1e-6), (AllPairs(), TopK(8))
 STRONG = 0.5
 
 
-class ScoredOnce(Work):
+class ScoredOnce(TileScorer):
     """A screen's work, but for the scores of pairs, which do not change from key to key."""
 
     known: ClassVar[dict[Any, list[np.ndarray]]] = {}
@@ -44,7 +44,7 @@ class ScoredOnce(Work):
     def _points(self, pairs: np.ndarray, lattice: Any) -> Iterator[np.ndarray]:
         asked = (self._plan.statistic, lattice, pairs.tobytes())
         if asked not in self.known:
-            self.known[asked] = list(Work(*self._arguments)._points(pairs, lattice))
+            self.known[asked] = list(TileScorer(*self._arguments)._points(pairs, lattice))
         yield from self.known[asked]
 
 

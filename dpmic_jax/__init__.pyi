@@ -9,10 +9,10 @@ from .data.schema import (
     FixedValue as FixedValue,
 )
 from .data.schema import (
-    Number as Number,
+    MissingBin as MissingBin,
 )
 from .data.schema import (
-    OwnBin as OwnBin,
+    Number as Number,
 )
 from .data.schema import (
     Schema as Schema,
@@ -24,7 +24,7 @@ from .dp.accounting.events import (
     ReplaceOne as ReplaceOne,
 )
 from .dp.conversions import (
-    units as units,
+    privacy_cost as privacy_cost,
 )
 from .dp.ledger.budget import (
     Budget as Budget,

@@ -34,7 +34,7 @@ def statement_of(*, n=20_000, records=1, **changes):
         "B": 151,
         "c": 5.5,
         "sizes": "ladder(1.25)",
-        "secret": True,
+        "key_is_secret": True,
         "version": "0.9.7",
         "ledger": "0f3a9c#41",
         "run": "run-7c1f",
@@ -43,7 +43,7 @@ def statement_of(*, n=20_000, records=1, **changes):
     return Statement(**{**given, **changes})
 
 
-def result_of(names=NAMES, *, seed=0, secret=True, **changes):
+def result_of(names=NAMES, *, seed=0, key_is_secret=True, **changes):
     pairs = np.array(list(itertools.combinations(range(len(names)), 2)))
     given = {
         "names": names,
@@ -51,9 +51,9 @@ def result_of(names=NAMES, *, seed=0, secret=True, **changes):
         "mic": np.random.default_rng(seed).random(len(pairs)),
         "noise_sd": 0.02,
         "half_width": 0.04,
-        "independence": 0.3,
+        "dependence_threshold": 0.3,
         "candidates": len(pairs),
         "ask": "all pairs",
-        "statement": statement_of(secret=secret),
+        "statement": statement_of(key_is_secret=key_is_secret),
     }
     return ScreenResult(**{**given, **changes})

@@ -196,7 +196,7 @@ def test_the_ones_there_are_were_found():
         "private_bounds",
         "screen",
         "learn_bounds",
-        "buy_histograms",
+        "release_histograms",
         "discover",
         "SubsampledTest.release",
         "PrivateMICSelector.fit",

@@ -31,7 +31,12 @@ finite = st.floats(0, 1)
 def test_json_and_parquet_give_back_the_same_result(tmp_path_factory, mic, noise, names, secret):
     pairs = np.array(list(itertools.combinations(range(4), 2)))
     found = result_of(
-        tuple(names), pairs=pairs, mic=np.array(mic), noise_sd=noise, candidates=7, secret=secret
+        tuple(names),
+        pairs=pairs,
+        mic=np.array(mic),
+        noise_sd=noise,
+        candidates=7,
+        key_is_secret=secret,
     )
     assert ScreenResult.from_json(found.to_json()) == found
     path = tmp_path_factory.mktemp("results") / "found"
@@ -142,7 +147,7 @@ def test_every_export_carries_the_whole_statement(tmp_path):
 
 
 def test_every_export_of_a_seeded_run_is_stamped(tmp_path):
-    found = result_of(secret=False)
+    found = result_of(key_is_secret=False)
     for kind, text in {**exports(found, tmp_path), "repr": repr(found)}.items():
         assert SEEDED in text, kind
         assert "secret" not in text, kind
@@ -193,7 +198,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 
 def test_statement_comes_back_from_its_dictionary():
-    for statement in (statement_of(), statement_of(secret=False, ledger=None, delta=0.0)):
+    for statement in (statement_of(), statement_of(key_is_secret=False, ledger=None, delta=0.0)):
         content = json.loads(json.dumps(statement.to_dict()))
         assert Statement.from_dict(content) == statement
         for name in content:
@@ -221,7 +226,7 @@ def test_the_sensitivity_that_is_said_is_never_too_small(sensitivity):
         ({"sensitivity": 0.0}, ValueError, "sensitivity"),
         ({"c": float("nan")}, ValueError, "c"),
         ({"B": 150.5}, TypeError, "B to be a whole number"),
-        ({"secret": "yes"}, TypeError, "secret"),
+        ({"key_is_secret": "yes"}, TypeError, "key_is_secret"),
         ({"mechanism": "two\nlines"}, ValueError, "mechanism"),
         ({"ledger": "two\nlines"}, ValueError, "ledger"),
         ({"run": 7}, TypeError, "run"),

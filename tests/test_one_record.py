@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpmic_jax import Categories, FixedValue, MICr, Number, OwnBin
+from dpmic_jax import Categories, FixedValue, MICr, MissingBin, Number
 from dpmic_jax.data.schema import Midpoint, Rule
 from dpmic_jax.data.source import files, memory, open_source
 from dpmic_jax.mechanisms import sensitivity
@@ -128,7 +128,7 @@ COLUMNS = {
     "bits": Column(Number(0.2, 1.8), cycle(0, 1)),
     "long": Column(Number(2**53, 2**53 + 4), cycle(*range(2**53, 2**53 + 5))),
     "floats": Column(Number(0, 1), [i / N for i in range(N)]),
-    "gaps": Column(Number(0, 1, missing=OwnBin()), cycle(0.5, None, 0.1, -1e300)),
+    "gaps": Column(Number(0, 1, missing=MissingBin()), cycle(0.5, None, 0.1, -1e300)),
     "filled": Column(Number(0, 4, missing=FixedValue(3)), cycle(1, 2, 4)),
     "booleans": Column(Number(0, 1), cycle(True, False, False)),
     "texts": Column(Number(0, 1), cycle("0.25", "1e-3", "", "0.75")),
@@ -139,7 +139,7 @@ COLUMNS = {
     "many": Column(Categories(tuple(range(30)), ordered=True), cycle(*range(30))),
     "flags": Column(Categories((True, False)), cycle(True, False, False)),
     "letters": Column(Categories(("a", "b", "NA"), ordered=True), cycle("a", "b", "NA", "b")),
-    "own": Column(Categories(("a", "b"), missing=OwnBin()), cycle("a", "b", "a")),
+    "own": Column(Categories(("a", "b"), missing=MissingBin()), cycle("a", "b", "a")),
 }
 
 

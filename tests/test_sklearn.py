@@ -23,8 +23,8 @@ from dpmic_jax import (
     Categories,
     LedgerFile,
     MICr,
+    MissingBin,
     Number,
-    OwnBin,
     Schema,
     secret_key,
     seeded_key,
@@ -247,7 +247,7 @@ def test_a_secret_key_is_drawn_at_every_fit_and_kept_nowhere():
     X, y = data()
     one = selector(threshold=0.6, key="secret")
     first, second = (one.fit(X, y).scores_ for _ in range(2))
-    assert one.privacy_.secret
+    assert one.privacy_.key_is_secret
     assert one.privacy_.key == "secret"
     assert not np.array_equal(first, second)
     again = pickle.loads(pickle.dumps(one))
@@ -259,7 +259,7 @@ def test_a_given_secret_key_draws_other_noise_at_every_fit_and_is_not_shown():
     X, y = data()
     one = selector(threshold=0.6, key=secret_key())
     first, second = (clone(one).fit(X, y) for _ in range(2))
-    assert first.privacy_.secret
+    assert first.privacy_.key_is_secret
     assert not np.array_equal(first.scores_, second.scores_)
     assert "key=SecretKey(hidden)" in repr(one)
 
@@ -455,7 +455,7 @@ def test_transform_quotes_no_value_either():
 def test_missing_values_that_bounds_allow_are_taken_by_fit_and_transform():
     X, y = data()
     X[::2, 0] = np.nan
-    one = selector(bounds=Number(0, 1, missing=OwnBin())).fit(X, y)
+    one = selector(bounds=Number(0, 1, missing=MissingBin())).fit(X, y)
     assert one.transform(X).shape == (N, 2)
     assert one.__sklearn_tags__().input_tags.allow_nan
 

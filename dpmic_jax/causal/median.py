@@ -36,7 +36,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpmic_jax.dp.accounting.events import ApproximateDP
-from dpmic_jax.dp.arithmetic.exact_decimal import written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
 from dpmic_jax.dp.noise.bounded import clipped_pmf
 from dpmic_jax.dp.noise.distributions import DiscreteLaplace
@@ -143,7 +143,9 @@ class SmoothMedian:
 
     def certificate(self) -> MedianCertificate:
         """Computed when the settings are made, and refused unless it keeps epsilon and delta."""
-        return _certificate(self.scale, self.levels, written(self.epsilon), written(self.delta))
+        return _certificate(
+            self.scale, self.levels, as_fraction(self.epsilon), as_fraction(self.delta)
+        )
 
     def _sorted(self, values: Sequence[int] | Int64[np.ndarray, " m"]) -> Int64[np.ndarray, " m"]:
         if len(values) < 1:
@@ -158,8 +160,8 @@ def median(numbers: Int64[np.ndarray, " m"]) -> int:
 
 def laplace_scale(epsilon: float, delta: float) -> Scale:
     """alpha = epsilon / 2, beta = epsilon / (2 ln(2 / delta)); Nissim et al., Example 3."""
-    half = written(epsilon) / 2
-    return Scale(half, half / _logarithm(2 / written(delta)))
+    half = as_fraction(epsilon) / 2
+    return Scale(half, half / _logarithm(2 / as_fraction(delta)))
 
 
 def gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
@@ -168,18 +170,18 @@ def gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     For comparison: with Laplace noise alpha is 13 to 19 times as large. (Nissim et al.,
     Lemma 2.7 and after it, d = 1.)
     """
-    logarithm = float(_logarithm(2 / written(delta)))
+    logarithm = float(_logarithm(2 / as_fraction(delta)))
     return epsilon / (5 * (2 * logarithm) ** 0.5), epsilon / (4 * (1 + logarithm))
 
 
 def published_laplace_scale(epsilon: float, delta: float) -> tuple[float, float]:
     """Definition 10: (epsilon / 2, epsilon ln(1/delta) / 2). The logarithm should divide."""
-    return epsilon / 2, epsilon * float(_logarithm(1 / written(delta))) / 2
+    return epsilon / 2, epsilon * float(_logarithm(1 / as_fraction(delta))) / 2
 
 
 def published_gaussian_scale(epsilon: float, delta: float) -> tuple[float, float]:
     """Definition 10: (epsilon / sqrt(ln(1/delta)), epsilon / (2 ln(1/delta))). It does not hold."""
-    logarithm = float(_logarithm(1 / written(delta)))
+    logarithm = float(_logarithm(1 / as_fraction(delta)))
     return epsilon / logarithm**0.5, epsilon / (2 * logarithm)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmic_jax.causal.queries import Coded
-from dpmic_jax.data.schema import Categories, OwnBin, Rule, Schema
+from dpmic_jax.data.schema import Categories, MissingBin, Rule, Schema
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.mic.binning import by_range
 
@@ -74,7 +74,7 @@ class TableCodes:
 def categories_of(rule: Rule, bins: int) -> int:
     """How many codes a column may have; missing values with a bin of their own are one more."""
     parts = len(rule.values) if isinstance(rule, Categories) else bins
-    return parts + isinstance(rule.missing, OwnBin)
+    return parts + isinstance(rule.missing, MissingBin)
 
 
 def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:

@@ -23,14 +23,14 @@ class CausalStatement:
     Attributes:
       event: what was charged, before anything was computed from values.
       epsilon, delta: of the whole search.
-      secret: whether the noise came from a secret key.
+      key_is_secret: whether the noise came from a secret key.
       ledger: "identity#serial" of the charge's receipt; "none" if no ledger was charged.
     """
 
     event: Event
     epsilon: float
     delta: float
-    secret: bool
+    key_is_secret: bool
     ledger: str
 
     @property
@@ -47,7 +47,7 @@ class CausalStatement:
             f"epsilon = {self.epsilon:g}, delta = {self.delta:g} for one person's {owned}, "
             f"n = {self.event.n}: {self.event.mechanism}"
         )
-        return line if self.secret else f"{SEEDED}. {line}"
+        return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def to_dict(self) -> dict[str, Any]:
         """All of it in plain values, for JSON."""
@@ -55,7 +55,7 @@ class CausalStatement:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "records_per_person": self.relation.records,
-            "key": "secret" if self.secret else SEEDED,
+            "key": "secret" if self.key_is_secret else SEEDED,
             "ledger": self.ledger,
             "event": json.loads(self.event.to_json()),
         }
@@ -67,7 +67,7 @@ class CausalStatement:
             event=Event.from_json(canonical(content["event"])),
             epsilon=content["epsilon"],
             delta=content["delta"],
-            secret=content["key"] == "secret",
+            key_is_secret=content["key"] == "secret",
             ledger=content["ledger"],
         )
 

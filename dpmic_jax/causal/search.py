@@ -19,7 +19,7 @@ from dpmic_jax.causal.result import CausalResult, CausalStatement
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
 from dpmic_jax.dp.accounting.callables import callable_name
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import chance, positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, check_probability
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
@@ -47,8 +47,8 @@ class Search(ABC):
     records_per_person: int = 1
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
-        chance("delta", self.delta)
+        check_positive("epsilon", self.epsilon)
+        check_probability("delta", self.delta)
         integer("max_order", self.max_order, 0, 2**10)
         integer("records_per_person", self.records_per_person, 1, 2**20)
         if not 0 <= self.threshold < 2**28:
@@ -150,7 +150,7 @@ def discover(
             event=run.event,
             epsilon=float(search.epsilon),
             delta=0.0 if pure else float(search.delta),
-            secret=secret,
+            key_is_secret=secret,
             ledger=run.entry or "none",
         )
         result = CausalResult(names=named, found=found, privacy=statement)
@@ -165,7 +165,7 @@ def empty_codes(n: int, categories: Sequence[int]) -> Coded:
 
 def fraction(value: float | Fraction) -> Fraction:
     """A number as it was written."""
-    return value if isinstance(value, Fraction) else written(float(value))
+    return value if isinstance(value, Fraction) else as_fraction(float(value))
 
 
 def _event(empty: Coded, make: Make, search: Search) -> Event:

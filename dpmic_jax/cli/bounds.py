@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
-from dpmic_jax.cli.options import SEED, the_key
+from dpmic_jax.cli.options import SEED, parse_key
 
 OUT = click.option("--out", type=click.Path(path_type=Path), help="Where to; else it is printed.")
 
@@ -23,7 +23,7 @@ def bounds() -> None:
 @OUT
 def template(table: str, out: Path | None) -> None:
     """Write a template for TABLE: the names of its columns, and nothing of its values."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_names
 
@@ -55,7 +55,7 @@ def learn(
     out: Path | None,
 ) -> None:
     """Buy bounds for the numbers of TABLE privately, inside wide public ones."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         _check_free(out)  # before anything is bought
         from dpmic_jax.screening import learn_bounds
@@ -64,14 +64,14 @@ def learn(
             table,
             within=within,
             epsilon=epsilon,
-            key=the_key(seed),
+            key=parse_key(seed),
             ledger=ledger,
             records_per_person=records_per_person,
         )
         cost = (
             f"# bought with epsilon = {epsilon:g}, {found.event.count} columns, n = {found.event.n}"
         )
-        stamp = "" if found.secret else "# seeded: not for release\n"
+        stamp = "" if found.key_is_secret else "# seeded: not for release\n"
         _put(f"{cost}\n{stamp}\n{found.schema.to_toml()}", out)
 
 

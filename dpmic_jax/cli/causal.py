@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
-from dpmic_jax.cli.options import JSON, SEED, check_picture, the_key, the_table
+from dpmic_jax.cli.options import JSON, SEED, check_picture, parse_key, the_table
 
 _SVT, _EM, _PRIV = "svt-pc", "em-pc", "priv-pc"
 _TESTS: tuple[str, ...] = ("kendall", "signed-kendall", "spearman", "signed-spearman")
@@ -86,7 +86,7 @@ def causal(
 
     TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
     """
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.causal.reading import TableCodes
         from dpmic_jax.causal.search import discover
@@ -96,7 +96,7 @@ def causal(
             check_picture("--picture", picture, out)
         data = TableCodes(open_source(*the_table(table, bounds)), bins)
         search = _search(len(data.names), data.n, **asked)
-        found = discover(data, _test(test), search, key=the_key(seed), ledger=ledger, out=out)
+        found = discover(data, _test(test), search, key=parse_key(seed), ledger=ledger, out=out)
         if picture is not None:
             from dpmic_jax.causal.drawing import draw
 
@@ -119,7 +119,7 @@ def causal_plan(
     **asked: Any,
 ) -> None:
     """Say what a search for a graph will cost and can tell. No data is read."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of

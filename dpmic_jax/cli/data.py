@@ -2,7 +2,7 @@
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 
 _OWNER = "not private: for the data's owner"
 _HEADING = ("column", "missing", "unreadable", "below", "above")
@@ -23,7 +23,7 @@ def check(table: str, bounds: str) -> None:
     coded as the bounds file says of missing values: by default as the midpoint of low and high, or
     in a part that no category has. Cells below low and above high count as low and high.
     """
-    with answered():
+    with exit_codes():
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.data.source.files import open_file
 

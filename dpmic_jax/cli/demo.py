@@ -5,14 +5,14 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def demo(folder: Path) -> None:
     """Write the demo table and its bounds file to FOLDER, to look at."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.data.demo import demo
         from dpmic_jax.data.schema import schema_of
 

@@ -23,7 +23,7 @@ FAILED, BUDGET_EXCEEDED = 2, 3
 
 
 @contextmanager
-def answered() -> Iterator[None]:
+def exit_codes() -> Iterator[None]:
     """Turn whatever ends a command into one sentence and an exit code."""
     stage.reset()
     try:

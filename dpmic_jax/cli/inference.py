@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import BETA
 from dpmic_jax.cli.options import CELLS, FINENESS, JSON, the_table
@@ -65,16 +65,16 @@ def test(
 
     RESULT is the result.json of a run's folder; TABLE the table that was screened, or "demo".
     """
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.dp.ledger.file import LedgerFile
         from dpmic_jax.dp.rng.keys import seeded_key
         from dpmic_jax.inference import (
-            ByCandidates,
-            ByPrivacy,
+            Bonferroni,
             FalseDiscovery,
             FamilyWise,
             IndependenceTest,
+            MaxInformationCorrection,
             NullTable,
             Permutation,
             post_selection,
@@ -82,13 +82,13 @@ def test(
         from dpmic_jax.mic.grids import ladder
         from dpmic_jax.mic.statistics import MICe, MICr
         from dpmic_jax.results import ScreenResult
-        from dpmic_jax.screening import bulk
+        from dpmic_jax.screening import default_screen_statistic
 
         def made(n: int) -> IndependenceTest:
             own = {} if cells is None else {"B": cells, "c": fineness, "sizes": ladder(1.25)}
             if test == _MICE:
                 return NullTable(statistic=MICe(**own), draws=draws)
-            statistic = MICr(**own) if own else bulk(n, _NO_NOISE)
+            statistic = MICr(**own) if own else default_screen_statistic(n, _NO_NOISE)
             return Permutation(statistic=statistic, draws=draws)
 
         released = ScreenResult.from_json(result)
@@ -101,7 +101,7 @@ def test(
             key=seeded_key(seed),
             alpha=alpha,
             control=FalseDiscovery() if share else FamilyWise(),
-            guard=ByCandidates() if candidates else ByPrivacy(),
+            guard=Bonferroni() if candidates else MaxInformationCorrection(),
             seen=() if ledger is None else LedgerFile.open(ledger).events,
         )
         click.echo(found.to_json() if as_json else repr(found))
@@ -118,7 +118,7 @@ def units(
     *, epsilon: float, delta: float, records: int, beta: float, alpha: float, as_json: bool
 ) -> None:
     """Say what an epsilon means in other units, and what level it leaves for tests."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
         from dpmic_jax.dp.conversions import of_guarantee
         from dpmic_jax.dp.max_information import corrected_level, largest_epsilon

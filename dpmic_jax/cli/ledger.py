@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.runs import stage
 
 EPSILON = click.option("--epsilon", type=float, required=True, help="Of all releases together.")
@@ -44,7 +44,7 @@ def init(
     path: Path, epsilon: float, delta: float, records_per_person: int, bounds: str, name: str
 ) -> None:
     """Make a ledger at PATH, for the data set of a bounds file."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.dp.accounting.events import ReplaceOne
         from dpmic_jax.dp.ledger.budget import Budget
@@ -62,20 +62,20 @@ def init(
 @BETA
 def show(path: Path, beta: float) -> None:
     """Show what was spent of the budget, and on what, in all units."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
         click.echo(_shown(path))
         content = LedgerFile.open(path).ledger
         if content.events:
-            click.echo(content.units(delta=content.budget.delta, beta=beta))
+            click.echo(content.privacy_cost(delta=content.budget.delta, beta=beta))
 
 
 @ledger.command()
 @PATH
 def verify(path: Path) -> None:
     """Check all of a ledger: its pages, every entry, and that its totals are theirs."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
         click.echo(f"{path}: {LedgerFile.open(path).verify()} entries, ok")
@@ -88,7 +88,7 @@ def verify(path: Path) -> None:
 @RECORDS
 def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int) -> None:
     """Replace the budget. A larger one is a weaker promise to the same people."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.dp.accounting.events import ReplaceOne
         from dpmic_jax.dp.ledger.budget import Budget
         from dpmic_jax.dp.ledger.file import LedgerFile
@@ -105,12 +105,12 @@ def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int
 @click.argument("entry", type=click.IntRange(1))
 def release(path: Path, entry: int) -> None:
     """Give back what is left of a reservation, by its number in `show`."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
         book = LedgerFile.open(path)
         with _entering():
-            book.release(entry)
+            book.cancel_reservation(entry)
         click.echo(_shown(path))
 
 

@@ -17,7 +17,7 @@ FINENESS = click.option("--fineness", "-c", type=float, default=5, show_default=
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def the_key(seed: int | None) -> Any:
+def parse_key(seed: int | None) -> Any:
     """A secret key, or the seed's, with a warning."""
     from dpmic_jax.dp.rng.keys import secret_key, seeded_key
 
@@ -56,9 +56,11 @@ def the_statistic(cells: float | None, fineness: float) -> Any:
     """MICr of these cells and fineness, or the rule that finds them."""
     from dpmic_jax.mic.grids import ladder
     from dpmic_jax.mic.statistics import MICr
-    from dpmic_jax.screening import bulk
+    from dpmic_jax.screening import default_screen_statistic
 
-    return bulk if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
+    return (
+        default_screen_statistic if cells is None else MICr(B=cells, c=fineness, sizes=ladder(1.25))
+    )
 
 
 def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:

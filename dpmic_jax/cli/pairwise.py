@@ -5,7 +5,7 @@ import time
 
 import click
 
-from dpmic_jax.cli.errors import answered, tell_seconds
+from dpmic_jax.cli.errors import exit_codes, tell_seconds
 from dpmic_jax.cli.kept import keep_compiled_programs
 
 STATISTICS = click.Choice(["micr", "mice"])
@@ -26,7 +26,7 @@ def pairwise(
     TABLE is "demo", the table that comes with the package. Nothing here is private.
     """
     started = time.perf_counter()
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.data.demo import demo
         from dpmic_jax.data.table import Table

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.runs import stage
 
@@ -35,7 +35,7 @@ def paper() -> None:
 @click.option("--out", type=FILE, required=True, help="Where to write the JSON.")
 def family(out: Path) -> None:
     """Compute the 189 distributions and their MIC*: a few minutes."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper.family import computed
 
@@ -50,7 +50,7 @@ def tune(out: Path, quick: bool) -> None:
 
     The table is OUT/tuned.json; the one that comes with the package was made by this command.
     """
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper import tuning
         from dpmic_jax.paper.select_defaults import tuned
@@ -73,7 +73,7 @@ def calibrate(out: Path) -> None:
 
     The table from which MIC* is estimated; the one that comes with the package was made by this.
     """
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper.calibration import RECORDS, SETS, calibrated
 
@@ -87,7 +87,7 @@ def levels(out: Path) -> None:
 
     The table is OUT/levels.json; the one that comes with the package was made by this command.
     """
-    with answered():
+    with exit_codes():
         from dpmic_jax.paper import levels
         from dpmic_jax.paper.store import Store
 
@@ -108,7 +108,7 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 
     With --quick 10 draws, of at most 130 pairs of each collection.
     """
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
@@ -130,7 +130,7 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 @QUICK
 def synthetic(out: Path, quick: bool) -> None:
     """Figures 2 and 4: the mechanisms over the 189 distributions."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import synthetic_table
@@ -150,7 +150,7 @@ def synthetic(out: Path, quick: bool) -> None:
 @QUICK
 def consistency(out: Path, quick: bool) -> None:
     """How MICr comes nearer to MIC* as n grows, and MIC* to its limit as partitions do."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import consistency_table
@@ -177,7 +177,7 @@ def consistency(out: Path, quick: bool) -> None:
 @click.option("--seed", type=int, default=3, show_default=True)
 def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
     """What was tried beyond the tables: MICr-Geom otherwise, finer masters, other shapes."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.paper import ablations as trials
         from dpmic_jax.paper import shapes
@@ -211,7 +211,7 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 @click.option("--out", type=FILE, required=True, help="Where to write the Markdown.")
 def page(results: Path, out: Path) -> None:
     """Write the page "The paper's numbers and ours" from the files in RESULTS."""
-    with answered():
+    with exit_codes():
         from dpmic_jax.paper.page import page
 
         names = ("tables", "synthetic", "consistency", "tried")

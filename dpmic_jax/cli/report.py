@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered
+from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.kept import keep_compiled_programs
-from dpmic_jax.cli.options import SEED, the_key, the_table
+from dpmic_jax.cli.options import SEED, parse_key, the_table
 
 Pairs = list[tuple[str, str]]
 
@@ -48,7 +48,7 @@ def report(
     own: checked, charged to the ledger, and only then computed. Histograms are kept beside the
     result: the same command shows them again, and goes on if it was interrupted, for one charge.
     """
-    with answered():
+    with exit_codes():
         from dpmic_jax.results import ScreenResult
 
         source = run / "result.json" if run.is_dir() else run
@@ -63,20 +63,20 @@ def report(
         if wanted:
             keep_compiled_programs()
             from dpmic_jax.data.schema import schema_of
-            from dpmic_jax.screening import buy_histograms
+            from dpmic_jax.screening import release_histograms
 
             if data is None or epsilon is None:
                 raise ValueError("expected --data and --epsilon, to buy each --histogram with")
             pairs = [_pair(text, result.names) for text in wanted]
             table, public = the_table(data, bounds)
             histograms = (
-                buy_histograms(
+                release_histograms(
                     result,
                     table,
                     pairs=pairs,
                     bounds=public,
                     epsilon=epsilon,
-                    key=the_key(seed),
+                    key=parse_key(seed),
                     ledger=ledger,
                     out=_folder(source, pairs, epsilon, seed, schema_of(public)),
                 ),

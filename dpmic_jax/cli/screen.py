@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.errors import answered, tell_seconds
+from dpmic_jax.cli.errors import exit_codes, tell_seconds
 from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.cli.ledger import RECORDS
 from dpmic_jax.cli.options import (
@@ -16,8 +16,8 @@ from dpmic_jax.cli.options import (
     JSON,
     SEED,
     check_picture,
+    parse_key,
     the_ask,
-    the_key,
     the_statistic,
     the_table,
 )
@@ -91,7 +91,7 @@ def screen(
     TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
     """
     started = time.perf_counter()
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.screening import preview
         from dpmic_jax.screening import screen as run
@@ -104,7 +104,7 @@ def screen(
             result = run(
                 data,
                 bounds=public,
-                key=the_key(seed),
+                key=parse_key(seed),
                 ledger=ledger,
                 out=out,
                 devices=_devices(devices),
@@ -131,7 +131,7 @@ def plan(
     *, bounds: str | None, as_json: bool, records: int, columns: int | None, **asked: Any
 ) -> None:
     """Say what a screen will cost and can show. No data is read."""
-    with answered():
+    with exit_codes():
         keep_compiled_programs()
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from dpmic_jax.cli.errors import answered, tell_seconds
+from dpmic_jax.cli.errors import exit_codes, tell_seconds
 from dpmic_jax.cli.options import CELLS, FINENESS, the_ask, the_statistic
 
 
@@ -31,7 +31,7 @@ def warm_up(
     in JAX_COMPILATION_CACHE_DIR. JAX_ENABLE_COMPILATION_CACHE=false keeps none.
     """
     started = time.perf_counter()
-    with answered():
+    with exit_codes():
         from dpmic_jax.mic.compilation_cache import enable_compilation_cache
 
         folder = _writable(enable_compilation_cache())

@@ -19,14 +19,14 @@ from fractions import Fraction
 
 from dpmic_jax.dp.accounting.composition import epsilon_at, totals
 from dpmic_jax.dp.accounting.events import Event, Guarantee, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float, check_positive_int
 
 # A record of 1024 numbers of 64 bits.
 RECORD_BITS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Units:
+class PrivacyCost:
     """One cost in five units. All are upper bounds; each holds for all events together.
 
     Attributes:
@@ -64,9 +64,9 @@ class Units:
         return "\n".join(f"{name:<{width}}  {amount}" for name, amount in self.lines())
 
 
-def units(
+def privacy_cost(
     events: Iterable[Event], *, delta: float, beta: float, record_bits: int = RECORD_BITS
-) -> Units:
+) -> PrivacyCost:
     """What events cost together.
 
     Args:
@@ -85,19 +85,19 @@ def units(
     if not events:
         raise ValueError("expected at least one event: nothing was spent")
     sums = totals(events)
-    return Units(
+    return PrivacyCost(
         n=events[0].n,
-        epsilon=math.inf if sums.epsilon is None or sums.delta else at_least(sums.epsilon),
+        epsilon=math.inf if sums.epsilon is None or sums.delta else ceil_to_float(sums.epsilon),
         approximate_epsilon=epsilon_at(events, delta),
         delta=float(delta),
-        rho=at_least(sums.rho),
-        nats=total_mi(events, values=2 ** whole("record_bits", record_bits)).nats,
+        rho=ceil_to_float(sums.rho),
+        nats=total_mi(events, values=2 ** check_positive_int("record_bits", record_bits)).nats,
         bits=max_information_after(events, beta=beta).bits,
         beta=float(beta),
     )
 
 
-def of_guarantee(guarantee: Guarantee, *, n: int, delta: float, beta: float) -> Units:
+def of_guarantee(guarantee: Guarantee, *, n: int, delta: float, beta: float) -> PrivacyCost:
     """What one release from n records costs that keeps a guarantee."""
     event = Event(
         mechanism="any",
@@ -106,7 +106,7 @@ def of_guarantee(guarantee: Guarantee, *, n: int, delta: float, beta: float) -> 
         n=n,
         sensitivity=Fraction(1),
     )
-    return units([event], delta=delta, beta=beta)
+    return privacy_cost([event], delta=delta, beta=beta)
 
 
 def _or_none(epsilon: float, text: str) -> str:

@@ -18,7 +18,7 @@ from dpmic_jax.data.table import FEWEST_RECORDS
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.inference import monte_carlo
 from dpmic_jax.mic.characteristic import Measure
-from dpmic_jax.mic.statistics import Cut, MICr, Statistic
+from dpmic_jax.mic.statistics import BinnedTable, MICr, Statistic
 
 PairPositions = Int[np.ndarray, "pairs 2"]
 PValues = Float[np.ndarray, " pairs"]
@@ -58,7 +58,7 @@ class PairTest(Protocol):
 
 
 @dataclass(frozen=True)
-class EachPair:
+class CustomTest:
     """A test of your own, called for one pair after the other with a key for each. Not private.
 
     Attributes:
@@ -110,7 +110,7 @@ def cut_used(
     statistic: Statistic,
     bounds: Sequence[Limits],
     used: Int[np.ndarray, " used"],
-) -> Cut:
+) -> BinnedTable:
     """Cut the columns that are used. Their ties are broken as those of the whole table are."""
     values = [columns[column] for column in used]
     if isinstance(statistic, MICr):

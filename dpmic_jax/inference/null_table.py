@@ -20,7 +20,7 @@ from dpmic_jax.inference.nulls import null_law
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.statistics import MICe
-from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.ties import RandomTies, grouped_ties
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class NullTable:
 
     Its p-values are not private.
 
-    Tied values are refused, but with `MICe(ties=random(key))`, which breaks them.
+    Tied values are refused, but with `MICe(ties=RandomTies(key))`, which breaks them.
 
     Attributes:
       statistic: `MICe(...)`.
@@ -49,9 +49,12 @@ class NullTable:
                 f"expected statistic to be MICe(...), got {type(self.statistic).__name__}: the "
                 "null law of others depends on the data, use Permutation"
             )
-        if self.statistic.ties is not grouped and not isinstance(self.statistic.ties, random):
+        if self.statistic.ties is not grouped_ties and not isinstance(
+            self.statistic.ties, RandomTies
+        ):
             raise ValueError(
-                "the null law is known for ties=grouped and ties=random(key); use Permutation"
+                "the null law is known for ties=grouped_ties and ties=RandomTies(key); "
+                "use Permutation"
             )
         check_measure(self.measure)
         monte_carlo.checked_draws(self.draws)
@@ -71,7 +74,7 @@ class NullTable:
         """(1 + #{draws at least as large}) / (draws + 1) of each pair. The key is the table's."""
         check_columns(columns, pairs)
         used, places = renumbered(pairs)
-        if self.statistic.ties is grouped:
+        if self.statistic.ties is grouped_ties:
             for column in used:
                 _check_untied(columns[column], column)
         cut = cut_used(columns, self.statistic, (), used)
@@ -94,5 +97,5 @@ def _check_untied(column: Column, index: int) -> None:
     if len(np.unique(column)) < len(column):
         raise ValueError(
             f"column {index} has tied values, and the null law of MICe is known without ties only: "
-            "use Permutation(statistic=MICe(...)), or break ties by MICe(ties=random(key))"
+            "use Permutation(statistic=MICe(...)), or break ties by MICe(ties=RandomTies(key))"
         )

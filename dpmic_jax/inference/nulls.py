@@ -5,8 +5,8 @@ independent and their ranks unique, the ranks of y in the order of x are a unifo
 whatever the laws of x and y. So any measure of the characteristic matrix has one null law, that of
 a uniform permutation against 1, ..., n, and it depends on n and the plan of grids alone.
 
-This holds too where ties are broken by independent draws for each column (`random(key)`), and not
-where tied values share a part.
+This holds too where ties are broken by independent draws for each column (`RandomTies(key)`), and
+not where tied values share a part.
 """
 
 import os
@@ -24,7 +24,7 @@ from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.statistics import MICe
-from dpmic_jax.mic.ties import grouped
+from dpmic_jax.mic.ties import grouped_ties
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -131,7 +131,7 @@ def null_law(
     if n < 2:
         raise ValueError(f"expected at least 2 records, got n={n}")
     # Without ties their rule plays no part, and a key in it would tell equal calls apart.
-    statistic = replace(statistic, ties=grouped)
+    statistic = replace(statistic, ties=grouped_ties)
     words = np.asarray(jax.random.key_data(noise_key(key))).tolist()
     return _drawn(
         statistic, n, measure, monte_carlo.checked_draws(draws), tuple(words), tuple(devices)

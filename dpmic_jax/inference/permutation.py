@@ -8,10 +8,10 @@ and the D others are exchangeable, and the p-value of `ranks` is valid for any s
 Codes stand for records, as they are a function of a record and of the set of all records:
 
 - MICr: of the value alone.
-- MICe with tied values in one part (`grouped`): of the value and the set of values.
-- MICe with ties broken at random (`random(key)`): of the value and a word that is drawn for each
-  record and column, and the set of both. Words are independent of the data and of each other, so
-  records with their words are exchangeable as records are. Words stay with their records when
+- MICe with tied values in one part (`grouped_ties`): of the value and the set of values.
+- MICe with ties broken at random (`RandomTies(key)`): of the value and a word that is drawn for
+  each record and column, and the set of both. Words are independent of the data and of each other,
+  so records with their words are exchangeable as records are. Words stay with their records when
   these are shuffled: breaking ties anew in each draw but the first would be another test.
 
 The shuffles are the same for all pairs. So each p-value is valid, and they depend on each other.
@@ -39,7 +39,7 @@ from dpmic_jax.inference.independence import (
 )
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Measure, mic
-from dpmic_jax.mic.statistics import Cut, MICe, MICr, Statistic
+from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ def permutation_p_values(
 
 
 def count_as_large(
-    cut: Cut,
+    cut: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     measure: Measure,
     draws: int,

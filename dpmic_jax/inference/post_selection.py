@@ -26,11 +26,11 @@ from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.inference.independence import IndependenceTest
 from dpmic_jax.inference.multiple_testing import Control, FamilyWise
-from dpmic_jax.inference.selection import ByPrivacy, Correction, Guard
+from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
 from dpmic_jax.results import ScreenResult
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
-FAMILY_WISE, BY_PRIVACY = FamilyWise(), ByPrivacy()
+FAMILY_WISE, BY_PRIVACY = FamilyWise(), MaxInformationCorrection()
 _ROWS = 2**18
 _MOST_DRAWS = 10**8  # that are worth proposing
 _USUAL = 1e-4
@@ -122,11 +122,11 @@ def post_selection(
       table: the very table that was screened.
       bounds: as for the screen.
       test: `NullTable()` for columns without ties, `Permutation(...)` for any, or
-        `EachPair(function)` with a function of your own (x, y, key) -> p.
+        `CustomTest(function)` with a function of your own (x, y, key) -> p.
       key: of the test's random draws, any JAX key; another than the screen's.
       alpha: the error that is allowed.
       control: `FamilyWise()`, no false discovery at all, or `FalseDiscovery()`, few of them.
-      guard: `ByPrivacy()`, or `ByCandidates()`: the latter is better for few candidates.
+      guard: `MaxInformationCorrection()`, or `Bonferroni()`, which is better for few candidates.
       seen: other private releases from these records that had a say in what is tested, such as
         `book.events` of a ledger; the screen's own event may be among them.
     """

@@ -48,7 +48,7 @@ class Guard(Protocol):
 
 
 @dataclass(frozen=True)
-class ByPrivacy:
+class MaxInformationCorrection:
     """By max-information: the level falls with epsilon and n, not with the number of candidates.
 
     It covers any use of the releases: pairs, tests, statistics and settings may be chosen by them.
@@ -71,7 +71,7 @@ class ByPrivacy:
 
 
 @dataclass(frozen=True)
-class ByCandidates:
+class Bonferroni:
     """As if all candidates had been tested: those that were not selected count as p = 1.
 
     P-values that are only raised stay valid, so any control of all candidates holds, by whatever

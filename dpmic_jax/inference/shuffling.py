@@ -34,7 +34,7 @@ from dpmic_jax.mic.coding import (
 )
 from dpmic_jax.mic.kernel import BucketCounts, Layout, count
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 
 # The draw in which nothing is shuffled.
@@ -44,7 +44,7 @@ MOST_DRAWS = 2**31 - 2
 SHUFFLE_BYTES = 2**28
 # Programs are laid out for so many lanes, however many there are: one set serves all calls.
 PLANNED_LANES = 10_000
-# Folded into the key first: a key that also breaks ties (`random(key)`) gives other words here.
+# Folded into the key first: a key that also breaks ties (`RandomTies(key)`) gives other words here.
 _PURPOSE = 0x73687566
 
 
@@ -83,7 +83,7 @@ def _words(
 
 
 def measured(
-    cut: Cut,
+    cut: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     measure: Measure,
     draws: range,
@@ -121,7 +121,7 @@ class _Tiles:
 
     def __init__(
         self,
-        cut: Cut,
+        cut: BinnedTable,
         pairs: Int[np.ndarray, "pairs 2"],
         draws: range,
         *,

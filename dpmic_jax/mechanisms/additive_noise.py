@@ -25,17 +25,24 @@ from jaxtyping import Int
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Pairs, Table, positions
 from dpmic_jax.dp.accounting.events import ZCDP, Event, Guarantee, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.mechanisms import sensitivity, tuned_defaults
 from dpmic_jax.mechanisms.base import ONE_PAIR, OnBounds, PairMechanism, Positions
 from dpmic_jax.mechanisms.inputs import Held, held_pair, held_table
-from dpmic_jax.mechanisms.release import Key, Release, add_noise, described, on_lattice, release_of
+from dpmic_jax.mechanisms.release import (
+    Key,
+    Release,
+    add_noise,
+    event_settings,
+    on_lattice,
+    release_of,
+)
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
-from dpmic_jax.mic.statistics import Cut, MICe, MICr, Statistic
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
+from dpmic_jax.mic.ties import RandomTies
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, Payment, charged_release
 
@@ -49,11 +56,11 @@ class Additive(PairMechanism[Release]):
     relation: ReplaceOne
 
     @abstractmethod
-    def settings(self, n: int) -> Statistic:
+    def resolve(self, n: int) -> Statistic:
         """The statistic for n records."""
 
     @abstractmethod
-    def law(self, n: int) -> LatticeLaplace | LatticeGauss:
+    def noise(self, n: int) -> LatticeLaplace | LatticeGauss:
         """The noise, on a lattice of [0, 1]."""
 
     @abstractmethod
@@ -62,7 +69,7 @@ class Additive(PairMechanism[Release]):
 
     def sensitivity(self, n: int) -> Fraction:
         """The most that one person's records move the statistic, rounding included."""
-        one = sensitivity.integer_path(self.settings(n), n)
+        one = sensitivity.integer_path(self.resolve(n), n)
         return min(Fraction(1), sensitivity.group(one, self.relation.records))
 
     def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
@@ -74,15 +81,15 @@ class Additive(PairMechanism[Release]):
             n=n,
             sensitivity=self.sensitivity(n),
             count=count,
-            settings=described(self.settings(n), n),
+            settings=event_settings(self.resolve(n), n),
             label=label,
         )
 
     def _noised(
-        self, cut: Cut, pairs: Positions, run: ChargedRun, devices: Sequence[Device]
+        self, cut: BinnedTable, pairs: Positions, run: ChargedRun, devices: Sequence[Device]
     ) -> Release:
         """Score the pairs on the integer path, and add the noise of each."""
-        law = self.law(cut.n)
+        law = self.noise(cut.n)
         points = lattice_points(law.lattice, cut, pairs, devices)
         noisy = add_noise(law, points, pairs, self._noise_key(cut.n, run))
         return release_of(noisy, law, run)
@@ -92,7 +99,7 @@ class _RangeMechanism(Additive, OnBounds[Release]):
     """Releases of MICr, which take bounds."""
 
     @abstractmethod
-    def settings(self, n: int) -> MICr:
+    def resolve(self, n: int) -> MICr:
         """The statistic for n records."""
 
     def release_paid(
@@ -103,7 +110,7 @@ class _RangeMechanism(Additive, OnBounds[Release]):
         run: ChargedRun,
         devices: Sequence[Device],
     ) -> Release:
-        cut = self.settings(len(data.columns[0])).cut(data.columns, limits)
+        cut = self.resolve(len(data.columns[0])).cut(data.columns, limits)
         return self._noised(cut, pairs, run, devices)
 
 
@@ -124,14 +131,14 @@ class MICrLap(_RangeMechanism):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
 
-    def settings(self, n: int) -> MICr:
+    def resolve(self, n: int) -> MICr:
         rule = self.statistic
         return rule if isinstance(rule, MICr) else rule(n, self.epsilon)
 
-    def law(self, n: int) -> LatticeLaplace:
-        return _laplace(written(self.epsilon), self.sensitivity(n))
+    def noise(self, n: int) -> LatticeLaplace:
+        return _laplace(as_fraction(self.epsilon), self.sensitivity(n))
 
     def guarantee(self, n: int) -> PureDP:
         return PureDP(self.epsilon)
@@ -156,18 +163,18 @@ class MICrGauss(_RangeMechanism):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("rho", self.rho)
+        check_positive("rho", self.rho)
 
-    def settings(self, n: int) -> MICr:
+    def resolve(self, n: int) -> MICr:
         rule = self.statistic
         return rule if isinstance(rule, MICr) else rule(n, 2 * math.sqrt(self.rho))
 
-    def law(self, n: int) -> LatticeGauss:
+    def noise(self, n: int) -> LatticeGauss:
         lattice = Lattice.for_gauss(self.sensitivity(n), 1 / math.sqrt(2 * self.rho))
-        return LatticeGauss.for_rho(written(self.rho), lattice)
+        return LatticeGauss.for_rho(as_fraction(self.rho), lattice)
 
     def guarantee(self, n: int) -> ZCDP:
-        return ZCDP(self.rho, at_least(self.law(n).certificate().total_variation))
+        return ZCDP(self.rho, ceil_to_float(self.noise(n).certificate().total_variation))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,14 +195,14 @@ class MICeLap(Additive):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
 
-    def settings(self, n: int) -> MICe:
+    def resolve(self, n: int) -> MICe:
         # The bound is the same for every key.
-        return replace(self.statistic, ties=random(jax.random.key(0)))
+        return replace(self.statistic, ties=RandomTies(jax.random.key(0)))
 
-    def law(self, n: int) -> LatticeLaplace:
-        return _laplace(written(self.epsilon), self.sensitivity(n))
+    def noise(self, n: int) -> LatticeLaplace:
+        return _laplace(as_fraction(self.epsilon), self.sensitivity(n))
 
     def guarantee(self, n: int) -> PureDP:
         return PureDP(self.epsilon)
@@ -237,13 +244,16 @@ class MICeLap(Additive):
         self, held: Held, pairs: Positions, payment: Payment, devices: Sequence[Device]
     ) -> Release:
         with charged_release(self.event, held.n, len(pairs), payment) as run:
-            ties = random(jax.random.fold_in(self._noise_key(held.n, run), np.uint32(_TIES)))
+            ties = RandomTies(jax.random.fold_in(self._noise_key(held.n, run), np.uint32(_TIES)))
             cut = replace(self.statistic, ties=ties).cut(held.coded(None).columns)
             return self._noised(cut, pairs, run, devices)
 
 
 def lattice_points(
-    lattice: Lattice, cut: Cut, pairs: Int[np.ndarray, "pairs 2"], devices: Sequence[Device] = ()
+    lattice: Lattice,
+    cut: BinnedTable,
+    pairs: Int[np.ndarray, "pairs 2"],
+    devices: Sequence[Device] = (),
 ) -> Int[np.ndarray, " pairs"]:
     """MIC rounded down to the lattice: exact, so not private, and the same bits anywhere."""
     tiles = batch.score_pairs(cut, pairs, exact_gains(cut.n), devices=devices)

@@ -30,7 +30,7 @@ from jaxtyping import Int, Int32
 from dpmic_jax.data.limits import Bounds, Column
 from dpmic_jax.data.table import bounds_of
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
@@ -50,7 +50,7 @@ class PrivateBounds:
       low: the lower end; always below `high`, and both within the public interval.
       high: the upper end.
       event: what it cost.
-      secret: whether the choice came from a secret key. If not, whoever guesses the seed can
+      key_is_secret: whether the choice came from a secret key. If not, whoever guesses the seed can
         undo it: the range is for research, not for publication.
       receipt: of the charge, if `ledger=` was given.
     """
@@ -58,7 +58,7 @@ class PrivateBounds:
     low: float
     high: float
     event: Event
-    secret: bool
+    key_is_secret: bool
     receipt: Receipt | None = None
 
     @property
@@ -100,7 +100,7 @@ class OctaveCells:
     steps: int = 64
 
     def __post_init__(self):
-        positive("smallest", self.smallest)
+        check_positive("smallest", self.smallest)
         integer("steps", self.steps, 1, _MOST_CELLS)
 
     def edges(self, within: Bounds) -> tuple[float, ...]:
@@ -133,19 +133,21 @@ class QuantileBounds:
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
         object.__setattr__(self, "within", _interval(self.within))
         object.__setattr__(self, "quantiles", _shares(self.quantiles))
         if not 0 < self.failure < 1:
             raise ValueError(f"expected 0 < failure < 1, got {self.failure}")
         if not isinstance(self.cells, EqualCells | OctaveCells):
             raise TypeError(f"expected cells as EqualCells or OctaveCells, got {self.cells!r}")
-        self.law()  # refuses an epsilon that is too small
+        self.selector()  # refuses an epsilon that is too small
         self.cells.edges(self.within)
 
-    def law(self) -> PermuteAndFlip:
+    def selector(self) -> PermuteAndFlip:
         """How each of the two cells is chosen."""
-        return PermuteAndFlip(epsilon=written(self.epsilon) / 2, sensitivity=self.relation.records)
+        return PermuteAndFlip(
+            epsilon=as_fraction(self.epsilon) / 2, sensitivity=self.relation.records
+        )
 
     @property
     def margin(self) -> int:
@@ -154,14 +156,14 @@ class QuantileBounds:
         A cell that misses by e comes before the best one with probability 1/2, and is then
         accepted with probability e^(-rate e); there are fewer than `cells` of them.
         """
-        rate = self.law().rate
+        rate = self.selector().rate
         cells = len(self.cells.edges(self.within)) - 1
         nats = _MARGIN.ln(Decimal(cells) / _MARGIN.create_decimal_from_float(self.failure))
         return math.ceil(Fraction(nats) / rate)
 
     def ranks(self, n: int) -> tuple[int, int]:
         """The records sought, counted from the smallest and from the largest, both from 1."""
-        low, high = map(written, self.quantiles)
+        low, high = map(as_fraction, self.quantiles)
         margin = self.margin
         from_low, from_high = (max(int(share * n) + 1, margin) for share in (low, 1 - high))
         if from_low + from_high > n:
@@ -213,7 +215,7 @@ class QuantileBounds:
             scores = map(jnp.asarray, self.scores(self._values(held)))
             keys = jax.random.split(event_key(run.key, run.event))
             low, high = (
-                int(self.law().select(score, key=one))
+                int(self.selector().select(score, key=one))
                 for score, one in zip(scores, keys, strict=True)
             )
             ends = self._range(low, high)
@@ -229,7 +231,7 @@ class QuantileBounds:
     def pmf(self, x: Any) -> dict[Bounds, Fraction]:
         """The exact probability of every range that `release` may give; for a few dozen cells."""
         scores = self.scores(self._values(held_column(x)))
-        lows, highs = (self.law().pmf(score.tolist()) for score in scores)
+        lows, highs = (self.selector().pmf(score.tolist()) for score in scores)
         law: dict[Bounds, Fraction] = {}
         for low, p in enumerate(lows):
             for high, q in enumerate(highs):

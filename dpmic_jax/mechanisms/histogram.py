@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.rng.keys import is_secret
@@ -68,22 +68,22 @@ class MICrHistogram(OnBounds[HistogramRelease]):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
 
-    def settings(self, n: int) -> Design:
+    def resolve(self, n: int) -> Design:
         """The histogram for n records."""
         rule = self.design
         return rule if isinstance(rule, Design) else rule(n=n, epsilon=float(self._a_record))
 
     @property
     def _a_record(self) -> Fraction:
-        return written(self.epsilon) / self.relation.records
+        return as_fraction(self.epsilon) / self.relation.records
 
     def room(self, n: int) -> int:
         """How far beyond 0 and n a noisy count may lie."""
         return min(round(_ROOM * 2 / self._a_record) + 1, 2**28)
 
-    def law(self, n: int) -> TruncatedGeometric:
+    def noise(self, n: int) -> TruncatedGeometric:
         """Of one count, moved up by `room` so that it stays above 0."""
         return TruncatedGeometric(epsilon=self._a_record / 2, n=n + 2 * self.room(n))
 
@@ -96,7 +96,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
             n=n,
             sensitivity=Fraction(2 * self.relation.records),
             count=count,
-            settings=(("side", str(self.settings(n).side)),),
+            settings=(("side", str(self.resolve(n).side)),),
             label=label,
         )
 
@@ -114,9 +114,9 @@ class MICrHistogram(OnBounds[HistogramRelease]):
         devices: Sequence[Device],
     ) -> HistogramRelease:
         n = len(data.columns[0])
-        exact = cell_counts(data, limits, pairs, self.settings(n).side)
+        exact = cell_counts(data, limits, pairs, self.resolve(n).side)
         noise, room = self._noise_key(n, run), self.room(n)
-        counts = add_noise(self.law(n), exact + room, pairs, noise) - room
+        counts = add_noise(self.noise(n), exact + room, pairs, noise) - room
         return self.estimated(counts, run.event, is_secret(run.key), run.receipt)
 
     def estimated(
@@ -133,7 +133,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
           event, secret, receipt: of their release.
         """
         design, variance = (
-            self.settings(event.n),
+            self.resolve(event.n),
             deconvolution.laplace_variance(float(self._a_record)),
         )
         found = [

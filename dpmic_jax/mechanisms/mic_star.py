@@ -16,9 +16,9 @@ from jaxtyping import Float
 from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP
 from dpmic_jax.mechanisms import tuned_defaults
 from dpmic_jax.mechanisms.debias import chance_below
-from dpmic_jax.mechanisms.release import Release, described
+from dpmic_jax.mechanisms.release import Release, event_settings
 from dpmic_jax.mechanisms.variation import VariationLap, parts_for
-from dpmic_jax.mechanisms.variation import described as described_variation
+from dpmic_jax.mechanisms.variation import event_settings as described_variation
 
 # Half the width over which values of the table are taken to be like each other.
 _WIDTH = 0.01
@@ -49,7 +49,7 @@ def _table_of(event: Event) -> tuned_defaults.Family:
         if isinstance(event.guarantee, PureDP)
         else math.nan
     )
-    if event.settings != described(tuned_defaults.defaults(event.n, epsilon), event.n):
+    if event.settings != event_settings(tuned_defaults.defaults(event.n, epsilon), event.n):
         raise ValueError(
             "the estimate of MIC* is calibrated for the default statistic: release with "
             "MICrLap or MICrGauss without passing statistic, or use debias"

@@ -17,20 +17,20 @@ from jaxtyping import Int
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.rng.keys import is_secret
 from dpmic_jax.mechanisms import published_defaults, sensitivity
 from dpmic_jax.mechanisms.additive_noise import Additive, MICeLap, MICrLap
 from dpmic_jax.mechanisms.base import OnBounds, Positions
-from dpmic_jax.mechanisms.release import PrivateValue, add_noise, described
+from dpmic_jax.mechanisms.release import PrivateValue, add_noise, event_settings
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.binning import codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.kernel import Layout
-from dpmic_jax.mic.statistics import Cut, MICr
+from dpmic_jax.mic.statistics import BinnedTable, MICr
 from dpmic_jax.mic.xlogx import FastGains
 from dpmic_jax.runs.charged import ChargedRun
 
@@ -39,7 +39,7 @@ class _PublishedBound(Additive):
     """Noise of the paper's scale, even where that exceeds the range of values."""
 
     def sensitivity(self, n: int) -> Fraction:
-        statistic = self.settings(n)
+        statistic = self.resolve(n)
         one = sensitivity.published(statistic, n) + sensitivity.allowance(statistic, n)
         return sensitivity.group(one, self.relation.records)
 
@@ -75,29 +75,29 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
 
-    def settings(self, n: int) -> MICr:
+    def resolve(self, n: int) -> MICr:
         """The statistic for n records."""
         rule = self.statistic
         return rule if isinstance(rule, MICr) else rule(n, self.epsilon)
 
     def master_grids(self, n: int) -> int:
         """How many grids have noise of their own: one for each size and orientation."""
-        return 2 * len(self.settings(n).grids(n))
+        return 2 * len(self.resolve(n).grids(n))
 
     def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
         """What the release of `count` pairs costs: all of their master grids."""
         grids = self.master_grids(n) * self.relation.records
         return Event(
             mechanism=type(self).__name__,
-            guarantee=PureDP(at_least(grids * written(self.epsilon))),
+            guarantee=PureDP(ceil_to_float(grids * as_fraction(self.epsilon))),
             relation=self.relation,
             n=n,
             # Two cells of each grid change by one for each record.
             sensitivity=Fraction(2 * grids),
             count=count,
-            settings=(("epsilon a grid", str(self.epsilon)), *described(self.settings(n), n)),
+            settings=(("epsilon a grid", str(self.epsilon)), *event_settings(self.resolve(n), n)),
             label=label,
         )
 
@@ -111,8 +111,8 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
     ) -> PrivateValue:
         n = len(data.columns[0])
         noise = self._noise_key(n, run)
-        law = TruncatedGeometric(epsilon=written(self.epsilon) / 2, n=n)
-        cut = self.settings(n).cut(data.columns, limits)
+        law = TruncatedGeometric(epsilon=as_fraction(self.epsilon) / 2, n=n)
+        cut = self.resolve(n).cut(data.columns, limits)
         device = (devices or jax.devices())[0]
         layout = batch.layout_for(cut.grids, len(pairs), device.platform)
         values = []
@@ -124,7 +124,9 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
         return PrivateValue(found, run.event, is_secret(run.key), receipt=run.receipt)
 
 
-def master_counts(cut: Cut, pairs: Int[np.ndarray, "pairs 2"]) -> Int[np.ndarray, "pairs cells"]:
+def master_counts(
+    cut: BinnedTable, pairs: Int[np.ndarray, "pairs 2"]
+) -> Int[np.ndarray, "pairs cells"]:
     """Counts of all master grids of a pair in one row: grid by grid, both orientations."""
     masters = dict(
         zip(sorted({grid.master for grid in cut.grids}), codes(cut.masters), strict=True)

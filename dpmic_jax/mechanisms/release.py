@@ -30,14 +30,14 @@ class PrivateValue:
     Attributes:
       value: in [0, 1]: a number, or an array with one a pair.
       event: what it cost.
-      secret: whether the noise came from a secret key. If not, whoever guesses the seed can
+      key_is_secret: whether the noise came from a secret key. If not, whoever guesses the seed can
         take the noise off again: the release is for research, not for publication.
       receipt: of the charge, if `ledger=` was given.
     """
 
     value: float | Float[np.ndarray, " pairs"]
     event: Event
-    secret: bool
+    key_is_secret: bool
     receipt: Receipt | None = field(default=None, kw_only=True)
 
 
@@ -72,7 +72,7 @@ class Law(Protocol):
     ) -> Int32[Array, "*shape"]: ...
 
 
-def described(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
+def event_settings(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
     """A statistic's public settings, as an event keeps them."""
     rules = {"master": statistic.master, "sizes": statistic.sizes}
     named = {name: _told(rule, statistic, n) for name, rule in rules.items()}

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.statistics import MICe, MICr, Statistic
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 from dpmic_jax.mic.xlogx import UNIT
 
 _FINE = 2**96  # bounds are rounded up to multiples of 1 / _FINE, so that they stay short
@@ -44,7 +44,7 @@ def exact(statistic: Statistic, n: int) -> Fraction:
     """
     _check_records(n)
     if _kind(statistic) is MICr:
-        return _round_up(_delta(n) / n)
+        return _round_up(_phi_increment(n) / n)
     return min(Fraction(1), _mice(_unique_ranks(statistic).grids(n), n))
 
 
@@ -83,8 +83,8 @@ def entry_bound(k: int, l: int, n: int) -> Fraction:  # noqa: E741 - the papers'
     if min(k, l) < 2:
         raise ValueError(f"expected k >= 2 and l >= 2 parts, got {k} and {l}")
     if min(k, l) == 2:
-        return _round_up(_delta(n) / n)
-    information = _delta((n + 1) // 2) + _delta((n + 2) // 2)
+        return _round_up(_phi_increment(n) / n)
+    information = _phi_increment((n + 1) // 2) + _phi_increment((n + 2) // 2)
     return _round_up(information / (n * _log2(min(k, l))[0]))
 
 
@@ -128,8 +128,8 @@ def _mice_entries(grids: tuple[Grid, ...], n: int) -> Iterable[Fraction]:
     for rows, _, parts in grids:
         # Ranks are cut into n mod l parts of one record more than the others have.
         less, longer = divmod(n, rows)
-        shift = longer * _delta(less + 1) + (rows - longer) * _delta(less)
-        cross = _delta(less + (longer > 0) - 1)
+        shift = longer * _phi_increment(less + 1) + (rows - longer) * _phi_increment(less)
+        cross = _phi_increment(less + (longer > 0) - 1)
         yield (shift + max(Fraction(0), cross - 2)) / n
         for k in range(3, parts + 1):
             yield (shift + (k - 1) * cross) / (n * _log2(k)[0])
@@ -177,10 +177,10 @@ def _kind(statistic: Statistic) -> type:
 
 def _unique_ranks(statistic: Statistic) -> MICe:
     """MICe, if its ranks are unique whatever the data."""
-    if not isinstance(statistic, MICe) or not isinstance(statistic.ties, random):
+    if not isinstance(statistic, MICe) or not isinstance(statistic.ties, RandomTies):
         raise ValueError(
             "the sensitivity of MICe is proven for unique ranks only, and tied values that are "
-            "grouped have none: pass MICe(ties=random(key))"
+            "grouped have none: pass MICe(ties=RandomTies(key))"
         )
     return statistic
 
@@ -196,7 +196,7 @@ def _count(value: int, argument: str) -> int:
     return value
 
 
-def _delta(a: int) -> Fraction:
+def _phi_increment(a: int) -> Fraction:
     """phi(a) - phi(a - 1) or a little more; 0 for an empty part."""
     return a * _log2(a)[1] - (a - 1) * _log2(a - 1)[0] if a > 1 else Fraction(0)
 

@@ -24,7 +24,7 @@ from jaxtyping import Int
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, check_positive_int
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeLaplace
 from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.base import OnBounds, Positions
@@ -61,11 +61,11 @@ class VariationLap(OnBounds[Release]):
     relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        positive("epsilon", self.epsilon)
+        check_positive("epsilon", self.epsilon)
         if not callable(self.parts):
             _check(self.parts)
 
-    def settings(self, n: int) -> int:
+    def resolve(self, n: int) -> int:
         """The parts of each axis for n records."""
         return _check(self.parts(n)) if callable(self.parts) else self.parts
 
@@ -73,9 +73,9 @@ class VariationLap(OnBounds[Release]):
         """The most that one person's records move the statistic."""
         return min(Fraction(1), sensitivity.group(sensitivity.variation(n), self.relation.records))
 
-    def law(self, n: int) -> LatticeLaplace:
+    def noise(self, n: int) -> LatticeLaplace:
         """The noise, on a lattice of [0, 1]."""
-        epsilon = written(self.epsilon)
+        epsilon = as_fraction(self.epsilon)
         lattice = Lattice.for_sensitivity(self.sensitivity(n), epsilon)
         return LatticeLaplace(epsilon=epsilon, lattice=lattice)
 
@@ -88,7 +88,7 @@ class VariationLap(OnBounds[Release]):
             n=n,
             sensitivity=self.sensitivity(n),
             count=count,
-            settings=described(self.settings(n)),
+            settings=event_settings(self.resolve(n)),
             label=label,
         )
 
@@ -101,13 +101,13 @@ class VariationLap(OnBounds[Release]):
         devices: Sequence[Device],
     ) -> Release:
         n = len(data.columns[0])
-        law = self.law(n)
-        points = lattice_points(law.lattice, data, limits, pairs, self.settings(n))
+        law = self.noise(n)
+        points = lattice_points(law.lattice, data, limits, pairs, self.resolve(n))
         noisy = add_noise(law, points, pairs, self._noise_key(n, run))
         return release_of(noisy, law, run)
 
 
-def described(parts: int) -> tuple[tuple[str, str], ...]:
+def event_settings(parts: int) -> tuple[tuple[str, str], ...]:
     """The public settings, as an event keeps them."""
     return (("parts", str(parts)),)
 
@@ -132,6 +132,6 @@ def lattice_points(
 
 
 def _check(parts: int) -> int:
-    if not _FEWEST <= whole("parts", parts) <= _MOST:
+    if not _FEWEST <= check_positive_int("parts", parts) <= _MOST:
         raise ValueError(f"expected {_FEWEST} <= parts <= {_MOST}, got {parts}")
     return parts

@@ -19,7 +19,7 @@ from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seco
 from dpmic_jax.mic.kernel import Layout
 from dpmic_jax.mic.numpy_scorer import FewScorer
 from dpmic_jax.mic.programs import Call, compiled_together, on_devices
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains
 
 Device = Any  # jax.Device, which static checkers do not take for a type
@@ -50,7 +50,7 @@ def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
 
 
 def score_pairs(
-    cut: Cut,
+    cut: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     gains: Gains,
     *,
@@ -64,7 +64,7 @@ def score_pairs(
 
 
 def scorer(
-    cut: Cut, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
+    cut: BinnedTable, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
 ) -> "Scorer | FewScorer":
     """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
 

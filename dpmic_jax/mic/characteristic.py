@@ -12,7 +12,7 @@ from jaxtyping import Float, Int, Int64
 
 from dpmic_jax.mic.binning import Cuts
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import UNIT
 
 
@@ -197,7 +197,7 @@ def gmic(matrix: Characteristic, p: float = -1.0) -> Values:
 
 
 def attaining_grid(
-    cut: Cut, pair: tuple[int, int], information: Int[np.ndarray, "entries 2"]
+    cut: BinnedTable, pair: tuple[int, int], information: Int[np.ndarray, "entries 2"]
 ) -> tuple[Cuts, Cuts]:
     """The cuts on both columns of the grid that attains the MIC of a pair.
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int, Integer
 
 from dpmic_jax.mic.binning import Partitions
 from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import UNIT, ExactGains, Gains
 
 # phi of 0, 1, 2, ... records over n, in units of 2^-26 bits.
@@ -32,7 +32,7 @@ def seconds(grids: Sequence[Grid], n: int, pairs: int) -> float:
 class FewScorer:
     """A table that has been cut: call it with pairs."""
 
-    def __init__(self, cut: Cut, gains: Gains):
+    def __init__(self, cut: BinnedTable, gains: Gains):
         self._cut, self._table = cut, _phi_table(gains, cut.n)
         self._place = {size: i for i, size in enumerate(sorted({g.master for g in cut.grids}))}
 

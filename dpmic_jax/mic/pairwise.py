@@ -26,7 +26,7 @@ from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Characteristic, Measure, PairCharacteristic
 from dpmic_jax.mic.grids import Cells, power
-from dpmic_jax.mic.statistics import Cut, MICe, MICr, Statistic
+from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
 from dpmic_jax.mic.xlogx import Gains, gains_for
 
 
@@ -199,14 +199,14 @@ def _limits(
     return ()
 
 
-def _cut(columns: Sequence[Column], statistic: Statistic, limits: Sequence[Bounds]) -> Cut:
+def _cut(columns: Sequence[Column], statistic: Statistic, limits: Sequence[Bounds]) -> BinnedTable:
     if isinstance(statistic, MICr):
         return statistic.cut(columns, limits)
     return statistic.cut(columns)
 
 
 def _information(
-    cut: Cut,
+    cut: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     gains: Callable[[int], Gains],
     devices: Sequence[Device],

@@ -20,10 +20,10 @@ from dpmic_jax.mic.grids import (
     power,
     reshef,
 )
-from dpmic_jax.mic.ties import grouped
+from dpmic_jax.mic.ties import grouped_ties
 
 
-class Cut(NamedTuple):
+class BinnedTable(NamedTuple):
     """A table, cut into the parts of every grid of a plan."""
 
     grids: tuple[Grid, ...]
@@ -67,10 +67,10 @@ class _Statistic:
         self,
         columns: Sequence[Column],
         partition: Callable[[list[list[int]]], Iterable[Partitions]],
-    ) -> Cut:
+    ) -> BinnedTable:
         grids = self.grids(len(columns[0]))
         masters = sorted({grid.master for grid in grids})
-        return Cut(grids, *partition([masters, [grid.rows for grid in grids]]))
+        return BinnedTable(grids, *partition([masters, [grid.rows for grid in grids]]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,14 +78,14 @@ class MICe(_Statistic):
     """MIC over partitions of equal mass (Reshef et al. 2016).
 
     Attributes:
-      ties: `grouped`, or `random(key)` where ranks have to be unique.
+      ties: `grouped_ties`, or `RandomTies(key)` where ranks have to be unique.
     """
 
     B: Cells = power(0.6)
     c: float = 15
-    ties: Ties = grouped
+    ties: Ties = grouped_ties
 
-    def cut(self, columns: Sequence[Column]) -> Cut:
+    def cut(self, columns: Sequence[Column]) -> BinnedTable:
         """Cut columns by rank."""
         return self._cut(
             columns,
@@ -99,7 +99,7 @@ class MICr(_Statistic):
 
     c: float = 5
 
-    def cut(self, columns: Sequence[Column], bounds: Sequence[Limits]) -> Cut:
+    def cut(self, columns: Sequence[Column], bounds: Sequence[Limits]) -> BinnedTable:
         """Cut columns by width; values outside the bounds go to the outer parts.
 
         `WithMissing` bounds give missing values (-inf) a part of their own, `CategoryLimits`

@@ -20,16 +20,16 @@ from dpmic_jax.mic.coding import FineCodes, filled, fine_edges, refined_shape
 from dpmic_jax.mic.kernel import Layout, add_records, count_refined
 from dpmic_jax.mic.padding import decade
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program, on_devices
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains
 
 
-def joined(cuts: Iterable[Cut], n: int) -> Cut:
+def joined(cuts: Iterable[BinnedTable], n: int) -> BinnedTable:
     """One cut of all n records, from cuts of their batches in order."""
     whole, done = None, 0
     for cut in cuts:
         if whole is None:
-            whole = Cut(
+            whole = BinnedTable(
                 cut.grids,
                 *(
                     part._replace(fine=np.empty((len(part.fine), n), part.fine.dtype))
@@ -44,18 +44,18 @@ def joined(cuts: Iterable[Cut], n: int) -> Cut:
     return whole
 
 
-def code_bytes(cut: Cut) -> int:
+def code_bytes(cut: BinnedTable) -> int:
     """What the codes of one record take."""
     return sum(len(part.fine) * part.fine.itemsize for part in (cut.masters, cut.rows))
 
 
-def count_bytes(cut: Cut) -> int:
+def count_bytes(cut: BinnedTable) -> int:
     """What the counts of one pair take on the common refinement."""
     return 4 * math.prod(refined_shape(cut.masters, cut.rows))
 
 
 def score_batches(
-    batches: Callable[[], Iterable[Cut]],
+    batches: Callable[[], Iterable[BinnedTable]],
     pairs: Int[np.ndarray, "pairs 2"],
     gains: Gains,
     *,
@@ -84,7 +84,7 @@ def score_batches(
 
 
 def _one_pass(
-    batches: Iterable[Cut],
+    batches: Iterable[BinnedTable],
     rows: int,
     pairs: Int[np.ndarray, "group 2"],
     group: int,
@@ -107,7 +107,7 @@ class _Pass:
 
     def __init__(
         self,
-        cut: Cut,
+        cut: BinnedTable,
         rows: int,
         pairs: Int[np.ndarray, "group 2"],
         group: int,
@@ -141,13 +141,13 @@ class _Pass:
         self._optimise = Optimiser(layout, mesh, gains, calls)
         self._add, self._read = self._optimise.others
 
-    def _codes(self, cut: Cut) -> FineCodes:
+    def _codes(self, cut: BinnedTable) -> FineCodes:
         """A batch, filled up to the most records and columns, so that one program serves all."""
         return FineCodes(
             *(filled(one.fine, self._columns, self._rows) for one in (cut.masters, cut.rows))
         )
 
-    def add(self, cut: Cut, pool: ThreadPoolExecutor) -> None:
+    def add(self, cut: BinnedTable, pool: ThreadPoolExecutor) -> None:
         """Count a batch of records."""
         codes, spare = on_devices(self._mesh, self._codes(cut)), np.int32(self._rows - cut.n)
 

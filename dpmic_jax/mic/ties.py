@@ -10,7 +10,7 @@ from dpmic_jax.data.limits import Column
 from dpmic_jax.mic.binning import Order
 
 
-def grouped(values: Column, column: int) -> Order:
+def grouped_ties(values: Column, column: int) -> Order:
     """Tied values share a part. The rule of the non-private statistic."""
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -19,7 +19,7 @@ def grouped(values: Column, column: int) -> Order:
 
 
 @dataclass(frozen=True, eq=False)
-class random:  # noqa: N801 - a tie policy like `grouped`, with a key
+class RandomTies:
     """Ties broken by an independent draw for each column and record, as privacy needs.
 
     Ranks become unique without looking at the data: neither the position of a record nor

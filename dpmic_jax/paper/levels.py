@@ -17,7 +17,7 @@ from dpmic_jax.mic.grids import Grid, ladder
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.paper.store import Part, Store
 from dpmic_jax.screening.levels import MOST_RECORDS
-from dpmic_jax.screening.planning import bulk
+from dpmic_jax.screening.planning import default_screen_statistic
 from dpmic_jax.screening.simulation import SEED, Values, micr_values, simulated
 
 COLUMNS = 128  # 8128 pairs: the deviation is known within 1 %
@@ -67,7 +67,7 @@ def described(statistics: dict[MICr, int], columns: int) -> dict[str, Any]:
 
 
 def default_settings() -> dict[MICr, int]:
-    """Every setting that `bulk` gives for some n and epsilon, with the least such n.
+    """Every setting that `default_screen_statistic` gives for some n and epsilon, and the least n.
 
     Of settings that score the same grids the first is kept.
     """
@@ -91,7 +91,7 @@ def _records() -> list[int]:
 
 def _settings_at(n: int) -> Iterator[MICr]:
     epsilons = sorted({row["epsilon"] for row in tuned_defaults.settings()})
-    yield from (bulk(n, epsilon) for epsilon in epsilons)
+    yield from (default_screen_statistic(n, epsilon) for epsilon in epsilons)
     for low, high in pairwise(epsilons):
         # An entry of the table of defaults may have other sizes than all around it.
         yield from _between(n, low * _BESIDE, high / _BESIDE)
@@ -99,7 +99,7 @@ def _settings_at(n: int) -> Iterator[MICr]:
 
 def _between(n: int, low: float, high: float) -> Iterator[MICr]:
     """B and c rise or fall steadily here: between two that are the same there is no other."""
-    ends = bulk(n, low), bulk(n, high)
+    ends = default_screen_statistic(n, low), default_screen_statistic(n, high)
     yield from ends
     if ends[0] != ends[1] and high > _APART * low:
         middle = math.sqrt(low * high)

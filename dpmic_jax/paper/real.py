@@ -85,7 +85,7 @@ def _errors(values: Float[np.ndarray, "draws pairs"], mice: Float[np.ndarray, " 
 def _mice_lap(collection, epsilon, mice, draws, key) -> Releases:
     """As the paper has it: noise on the very MICe that errors are measured against."""
     mechanism = PublishedMICeLap(epsilon=epsilon)
-    law = mechanism.law(collection.n)
+    law = mechanism.noise(collection.n)
     points = on_lattice(law.lattice, (mice * 2.0**VALUE_BITS).astype(np.int64))
     yield "MICe-Lap", _released(mechanism, collection, points, draws, key).value
 
@@ -121,13 +121,13 @@ def _laplace(name: str, mechanism: MICrLap, collection, draws, key) -> Releases:
 
 
 def _micr_points(mechanism: MICrLap, collection: Collection) -> np.ndarray:
-    cut = mechanism.settings(collection.n).cut(collection.columns, collection.bounds)
-    return lattice_points(mechanism.law(collection.n).lattice, cut, collection.pairs)
+    cut = mechanism.resolve(collection.n).cut(collection.columns, collection.bounds)
+    return lattice_points(mechanism.noise(collection.n).lattice, cut, collection.pairs)
 
 
 def _released(mechanism, collection: Collection, points, draws: int, key: PRNGKeyArray) -> Release:
     """As `mechanism.release_batch` with labels 0, 1, ..., but scoring the pairs once."""
-    n, law = collection.n, mechanism.law(collection.n)
+    n, law = collection.n, mechanism.noise(collection.n)
     noisy = [
         add_noise(
             law, points, collection.pairs, event_key(key, mechanism.event(n, label=str(draw)))
@@ -146,7 +146,7 @@ def geom_releases(
     collection: Collection, mechanism: PublishedMICrGeom, draws: int, key: PRNGKeyArray
 ) -> Float[np.ndarray, "draws pairs"]:
     """Every draw has noise of its own on every master grid of every pair."""
-    cut = mechanism.settings(collection.n).cut(collection.columns, collection.bounds)
+    cut = mechanism.resolve(collection.n).cut(collection.columns, collection.bounds)
     best = np.zeros((draws, len(collection.pairs)), np.float32)
     keys = jax.random.split(key, draws)
     tables = list(_tables(cut.grids, master_counts(cut, collection.pairs)))

@@ -68,10 +68,10 @@ def _data(mixtures, n, sets, seed):
 def _estimates(x, y, epsilon, keys) -> dict[str, Float[np.ndarray, " sets"]]:
     n = x.shape[1]
     ours, apart = MICrLap(epsilon=epsilon), VariationLap(epsilon=epsilon)
-    grids = ours.settings(n).grids(n)
+    grids = ours.resolve(n).grids(n)
     micr = scoring.micr(scoring.best_entries(x, y, grids), grids).astype(float)
     noisy = synthetic.noisy(ours, n, micr, keys[0])
-    cut = synthetic.noisy(apart, n, variations(x, y, apart.settings(n)), keys[1])
+    cut = synthetic.noisy(apart, n, variations(x, y, apart.resolve(n)), keys[1])
     return {
         "ours": np.asarray(noisy.value),
         "ours, MIC*": posterior_median(noisy, tuned_defaults.family(n)),

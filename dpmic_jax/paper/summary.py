@@ -30,9 +30,9 @@ def setting_of(mechanism: str, n: int, epsilon: float) -> str:
         return f"{parts_for(n)} parts"
     statistic = {
         "MICe-Lap": lambda: MICe(),
-        "MICr-Lap": lambda: PublishedMICrLap(epsilon=epsilon).settings(n),
-        "MICr-Geom": lambda: PublishedMICrGeom(epsilon=epsilon).settings(n),
-    }.get(mechanism, lambda: MICrLap(epsilon=epsilon).settings(n))()
+        "MICr-Lap": lambda: PublishedMICrLap(epsilon=epsilon).resolve(n),
+        "MICr-Geom": lambda: PublishedMICrGeom(epsilon=epsilon).resolve(n),
+    }.get(mechanism, lambda: MICrLap(epsilon=epsilon).resolve(n))()
     B = cells(statistic.B, n)
     ratio = getattr(statistic.sizes, "ratio", None) if isinstance(statistic, MICr) else None
     return f"B = {B}, c = {statistic.c:g}" + ("" if ratio is None else f", ladder {ratio:g}")

@@ -80,13 +80,13 @@ def _released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, V
     key = jax.random.fold_in(jax.random.key(study.seed), round(1000 * epsilon))
     keys = jax.random.split(jax.random.fold_in(key, n), 5)
     published, ours = PublishedMICrLap(epsilon=epsilon), MICrLap(epsilon=epsilon)
-    plans = [mechanism.settings(n).grids(n) for mechanism in (published, ours)]
+    plans = [mechanism.resolve(n).grids(n) for mechanism in (published, ours)]
     exact = [_shaped(values) for values in _micr(data, plans, f"n = {n}, epsilon = {epsilon}")]
     mice = store.part(f"mice-{n}", lambda: {"mice": _mice(data, study.mice(n))})["mice"]
     mice = np.resize(mice.T, exact[0].T.shape).T
     found = noisy(ours, n, exact[1], keys[0])
     cut = VariationLap(epsilon=epsilon)
-    apart = noisy(cut, n, _shaped(variations(*data, cut.settings(n))), keys[4])
+    apart = noisy(cut, n, _shaped(variations(*data, cut.resolve(n))), keys[4])
     return {
         "MICe-Lap": np.asarray(noisy(PublishedMICeLap(epsilon=epsilon), n, mice, keys[1]).value),
         "MICr-Lap": np.asarray(noisy(published, n, exact[0], keys[2]).value),
@@ -116,7 +116,7 @@ def _shaped(values: Float[np.ndarray, " sets"]) -> Values:
 
 def noisy(mechanism: Additive | VariationLap, n: int, values: Values, key: PRNGKeyArray) -> Release:
     """Exact values as a mechanism would release them."""
-    law = mechanism.law(n)
+    law = mechanism.noise(n)
     points = jnp.asarray(np.floor(values * law.lattice.top).astype(np.int32))
     value = law.lattice.values(law.release(points, key=key))
     return Release(value, mechanism.event(n), False, law.scale, law.lattice)
@@ -148,7 +148,7 @@ def _geom(
     data: Data, mechanism: PublishedMICrGeom, key: PRNGKeyArray
 ) -> Float32[np.ndarray, " sets"]:
     n = data[0].shape[1]
-    grids = mechanism.settings(n).grids(n)
+    grids = mechanism.resolve(n).grids(n)
     level = np.float32(mechanism.epsilon), np.int32(n)
 
     def noise(counts, lanes, stride, part):

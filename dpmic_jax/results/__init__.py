@@ -1,7 +1,7 @@
 """What a screen gives back: private values, what they cost, and ways to publish both."""
 
 from dpmic_jax.results.histograms import CategoryAxis, Histograms, NumberAxis
-from dpmic_jax.results.screen_result import ScreenResult, flavour_of
+from dpmic_jax.results.screen_result import ScreenResult, backend_of
 from dpmic_jax.results.statement import SEEDED, Statement
 
 __all__ = [
@@ -11,5 +11,5 @@ __all__ = [
     "NumberAxis",
     "ScreenResult",
     "Statement",
-    "flavour_of",
+    "backend_of",
 ]

@@ -23,7 +23,7 @@ def header(result: "ScreenResult") -> dict[str, Any]:
         "candidates": result.candidates,
         "noise_sd": result.noise_sd,
         "half_width": result.half_width,
-        "independence": result.independence,
+        "independence": result.dependence_threshold,
         "limits": LIMITS,
         "names": list(result.names),
     }

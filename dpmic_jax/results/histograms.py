@@ -26,7 +26,7 @@ class Released(Protocol):
     @property
     def event(self) -> Event: ...
     @property
-    def secret(self) -> bool: ...
+    def key_is_secret(self) -> bool: ...
     @property
     def counts(self) -> Int[np.ndarray, "*pairs side side"]: ...
     @property
@@ -214,7 +214,7 @@ class Histograms:
             f"0 in each cell, and n = {event.n} in all. "
             + (
                 "The noise was drawn from a secret key. "
-                if self.release.secret
+                if self.release.key_is_secret
                 else "The noise was drawn from a seeded key: whoever guesses the seed can take it "
                 "off. "
             )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.results import svg
 from dpmic_jax.results.export import LIMITS
 from dpmic_jax.results.histograms import Cells, Histograms
@@ -41,7 +41,9 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
     """The whole page: the same text for the same release."""
     for bought in histograms:
         bought.check(result)
-    secret = result.statement.secret and all(bought.release.secret for bought in histograms)
+    secret = result.statement.key_is_secret and all(
+        bought.release.key_is_secret for bought in histograms
+    )
     shown = np.unique(result.pairs).tolist()
     style, script = f"{_read('report.css')}{svg.rules()}", _read("report.js")
     return Template(_read("report.html")).substitute(
@@ -57,7 +59,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
         promise=escape(_promise(result, histograms)),
         statement=escape(result.statement.text()),
         heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
-        independence=f"{result.independence:.3g}",
+        independence=f"{result.dependence_threshold:.3g}",
         limits=escape(LIMITS),
         rows=_rows(result, shown),
         pairs=len(result.mic),
@@ -89,7 +91,7 @@ def _promise(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
     """What the whole page keeps, for someone who does not know what epsilon is."""
     statement = result.statement
     costs = [statement.epsilon, *(bought.release.event.epsilon for bought in histograms)]
-    epsilon = at_least(sum(map(written, costs), start=written(0.0)))
+    epsilon = ceil_to_float(sum(map(as_fraction, costs), start=as_fraction(0.0)))
     records = statement.relation.records
     whose, others = ("record", "any other in its place")
     if records > 1:
@@ -132,11 +134,11 @@ def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
         label=f"Heat map of {len(result.mic)} private values of {columns} columns",
         over=_numbers(matrix, cell) if columns <= _WITH_NUMBERS else "",
         lines=columns <= _WITH_LINES,
-        stamp="" if result.statement.secret else SEEDED,
+        stamp="" if result.statement.key_is_secret else SEEDED,
     )
     absent = len(result.names) - columns
     left_out = f" Columns without a released pair are left out: {absent}." if absent else ""
-    level = result.independence, f"★ above {result.independence:.3g}"
+    level = result.dependence_threshold, f"★ above {result.dependence_threshold:.3g}"
     colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)], mark=level)
     kind = "map" if columns <= _WITH_NUMBERS else "map large"
     return (
@@ -169,7 +171,7 @@ def _rows(result: "ScreenResult", shown: list[int]) -> str:
 
 def _section(bought: Histograms) -> str:
     drawn = "".join(
-        _histogram(x, y, mass * bought.release.event.n, stamped=not bought.release.secret)
+        _histogram(x, y, mass * bought.release.event.n, stamped=not bought.release.key_is_secret)
         for x, y, _, mass in bought.pairs()
     )
     return (

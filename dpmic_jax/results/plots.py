@@ -71,7 +71,7 @@ class Plots:
         """Columns on a circle, joined where a released value is above `threshold`.
 
         The wider and darker, the stronger. Columns that depend on each other sit side by side;
-        those without a line are pale. `result.independence` is a sensible threshold.
+        those without a line are pale. `result.dependence_threshold` is a sensible threshold.
         """
         if not 0 <= threshold < 1:
             raise ValueError(f"expected 0 <= threshold < 1, got {threshold}")
@@ -155,8 +155,8 @@ def _heatmap(
     label = "private MICr; dependent above the line"
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, label=label)
     bar.outline.set_visible(False)
-    if result.independence <= 1:
-        bar.ax.axhline(result.independence, color=_INK, linewidth=1.5)
+    if result.dependence_threshold <= 1:
+        bar.ax.axhline(result.dependence_threshold, color=_INK, linewidth=1.5)
     _caption(ax, result, f"{len(result.mic)} of {result.candidates} pairs", above=above)
     return ax
 
@@ -230,7 +230,7 @@ def _caption(ax: "Axes", result: "ScreenResult", what: str, *, above: float = 1.
     statement = result.statement
     line = f"{statement.cost}, n = {statement.n}\n{what}"
     colour = _INK
-    if not statement.secret:
+    if not statement.key_is_secret:
         line, colour = f"{statement.key}\n{line}", _WARNING
         stamp: dict[str, Any] = {"ha": "center", "va": "center", "rotation": 30, "alpha": 0.3}
         size = _points(ax) / len(statement.key)

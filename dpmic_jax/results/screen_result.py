@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.dp.conversions import Units, units
+from dpmic_jax.dp.conversions import PrivacyCost, privacy_cost
 from dpmic_jax.results import export, html
 from dpmic_jax.results import text as show
 from dpmic_jax.results.histograms import Histograms
@@ -38,7 +38,7 @@ class ScreenResult:
 
     Everything here is private already, so whatever is made of it is too. It keeps no reference
     to the table. Rows are put in order when the result is made: by falling `mic`, then by
-    position. Two results are equal if they say the same; `flavour` says nothing.
+    position. Two results are equal if they say the same; `backend` says nothing.
 
     Attributes:
       names: of all columns of the table.
@@ -46,12 +46,12 @@ class ScreenResult:
       mic: the released values, in [0, 1].
       noise_sd: standard deviation of the noise in each value, before clipping to [0, 1].
       half_width: 95 % of draws of that noise are at most this far from zero.
-      independence: a released value above this is called dependent. It is a level that MICr
+      dependence_threshold: a released value above this is called dependent. It is a level that MICr
         plus noise rarely reaches on any of the `candidates` pairs if they are independent.
       candidates: how many pairs were looked at.
       ask: what was asked, such as "all pairs" or "top 20".
       statement: what all this cost, and how it was made.
-      flavour: the library of the caller's frames, as `flavour_of` names it; None if there was
+      backend: the library of the caller's frames, as `backend_of` names it; None if there was
         no frame.
     """
 
@@ -60,16 +60,16 @@ class ScreenResult:
     mic: Float[np.ndarray, " rows"]
     noise_sd: float
     half_width: float
-    independence: float
+    dependence_threshold: float
     candidates: int
     ask: str
     statement: Statement
-    flavour: str | None = None
+    backend: str | None = None
 
     def __post_init__(self):
         names = _checked_names(self.names)
         pairs, mic = _checked_rows(self.pairs, self.mic, len(names))
-        for name in ("noise_sd", "half_width", "independence"):
+        for name in ("noise_sd", "half_width", "dependence_threshold"):
             value = float(getattr(self, name))
             if not 0 <= value < math.inf:
                 raise ValueError(f"expected 0 <= {name} < inf, got {value}")
@@ -106,7 +106,7 @@ class ScreenResult:
     @property
     def dependent(self) -> Bool[np.ndarray, " rows"]:
         """Which released values are above the level of independence."""
-        return self.mic > self.independence
+        return self.mic > self.dependence_threshold
 
     @property
     def matrix(self) -> Float[np.ndarray, "names names"]:
@@ -125,14 +125,14 @@ class ScreenResult:
         """Figures: `.plot.heatmap()`, `.plot.clustermap()`, `.plot.network(threshold)`."""
         return Plots(self)
 
-    def units(self, *, delta: float, beta: float) -> Units:
+    def privacy_cost(self, *, delta: float, beta: float) -> PrivacyCost:
         """What the screen cost in all units, and in nats about one person (`dp.conversions.units`).
 
         Args:
           delta: at which to state (epsilon, delta)-DP.
           beta: at which to state max-information; half of a later test's alpha is a good choice.
         """
-        return units([Event.from_json(self.statement.event)], delta=delta, beta=beta)
+        return privacy_cost([Event.from_json(self.statement.event)], delta=delta, beta=beta)
 
     def top(self, k: int) -> "ScreenResult":
         """The k strongest released pairs.
@@ -174,7 +174,7 @@ class ScreenResult:
         `lower` and `upper` are 95 % limits, noise only: they cover the value of MICr on these
         records, not sampling. The frame has no statement in it: publish it with `statement`.
         """
-        backend: Any = self.flavour or "pandas"
+        backend: Any = self.backend or "pandas"
         try:
             return nw.from_dict(self.columns(), _SCHEMA, backend=backend).to_native()
         except ImportError:
@@ -266,12 +266,13 @@ class ScreenResult:
     def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":
         place = {name: i for i, name in enumerate(header["names"])}
         pairs = [(place[x], place[y]) for x, y in zip(columns["x"], columns["y"], strict=True)]
-        plain = ("noise_sd", "half_width", "independence", "candidates", "ask")
+        plain = ("noise_sd", "half_width", "candidates", "ask")
         return cls(
             names=tuple(header["names"]),
             pairs=np.array(pairs, np.int64).reshape(-1, 2),
             mic=np.array(columns["mic"], np.float64),
             statement=Statement.from_dict(header["privacy"]),
+            dependence_threshold=header["independence"],  # as version 0.1.0 calls it
             **{name: header[name] for name in plain},
         )
 
@@ -295,7 +296,7 @@ class ScreenResult:
         return hash((self.names, self.candidates, self.ask, self.statement))
 
 
-def flavour_of(frame: Any) -> str | None:
+def backend_of(frame: Any) -> str | None:
     """The library of a data frame ("pandas", "polars", "pyarrow", ...); None for an array."""
     known = nw.from_native(frame, eager_only=True, pass_through=True)
     return known.implementation.name.lower() if isinstance(known, nw.DataFrame) else None

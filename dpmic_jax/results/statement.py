@@ -27,7 +27,7 @@ class Statement:
       sensitivity: the most that one person's records move the MICr of one pair.
       n: number of records.
       B, c, sizes: settings of MICr; `sizes` is the name of the rule.
-      secret: whether the noise came from a secret key. If not, everything that shows the
+      key_is_secret: whether the noise came from a secret key. If not, everything that shows the
         statement shows `SEEDED`.
       version: of the library.
       ledger: "identity#serial" of the charge's receipt; None if no ledger was charged.
@@ -45,7 +45,7 @@ class Statement:
     B: int
     c: float
     sizes: str
-    secret: bool
+    key_is_secret: bool
     version: str
     ledger: str | None
     run: str
@@ -58,8 +58,10 @@ class Statement:
             raise ValueError("expected the event to have the statement's relation")
         if event.n != self.n:
             raise ValueError("expected the event to have the statement's n")
-        if not isinstance(self.secret, bool):
-            raise TypeError("expected secret to be True (a secret key) or False (a seeded one)")
+        if not isinstance(self.key_is_secret, bool):
+            raise TypeError(
+                "expected key_is_secret to be True (a secret key) or False (a seeded one)"
+            )
         for name in _TEXTS if self.ledger is None else (*_TEXTS, "ledger"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"expected {name} to be a string")
@@ -80,7 +82,7 @@ class Statement:
     @property
     def key(self) -> str:
         """What the noise was drawn from: "secret", or `SEEDED`."""
-        return _SECRET if self.secret else SEEDED
+        return _SECRET if self.key_is_secret else SEEDED
 
     @property
     def cost(self) -> str:
@@ -92,7 +94,7 @@ class Statement:
         """The statement in one line, for a terminal."""
         records = _records(self.relation)
         line = f"{self.cost} for one person's {records}, n = {self.n}: {self.mechanism}"
-        return line if self.secret else f"{SEEDED}. {line}"
+        return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
@@ -101,7 +103,7 @@ class Statement:
         moves = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(self.sensitivity))
         drawn = (
             "The noise was drawn from a secret key."
-            if self.secret
+            if self.key_is_secret
             else "The noise was drawn from a seeded key: whoever guesses the seed can take it off."
         )
         charged = (
@@ -111,7 +113,7 @@ class Statement:
         )
         return " ".join(
             (
-                *(() if self.secret else (f"{SEEDED}.",)),
+                *(() if self.key_is_secret else (f"{SEEDED}.",)),
                 f"Differentially private with {self.cost} for everything released here together: "
                 f"{self.guarantee}.",
                 f"Neighbouring tables have the same number of records, n = {self.n}, which is "
@@ -130,7 +132,7 @@ class Statement:
     def to_dict(self) -> dict[str, Any]:
         """All of the statement, as JSON can hold it."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        del content["secret"]
+        del content["key_is_secret"]
         relation = {"kind": "ReplaceOne", "records": self.relation.records}
         return {**content, "relation": relation, "key": self.key}
 
@@ -141,7 +143,7 @@ class Statement:
             fields = dict(content)
             secret = {_SECRET: True, SEEDED: False}[fields.pop("key")]
             relation = ReplaceOne(fields.pop("relation")["records"])
-            statement = cls(**fields, relation=relation, secret=secret)
+            statement = cls(**fields, relation=relation, key_is_secret=secret)
         except (KeyError, TypeError) as error:
             raise ValueError(
                 "expected all the fields of a privacy statement, and no more"

@@ -26,7 +26,7 @@ def summary(result: "ScreenResult") -> str:
     return (
         f"{len(result.mic)} of {result.candidates} pairs of {len(result.names)} columns "
         f"({result.ask}). Noise: sd {result.noise_sd:.3g}, 95 % within {result.half_width:.3g}. "
-        f"Dependent (*): above {result.independence:.3g}."
+        f"Dependent (*): above {result.dependence_threshold:.3g}."
     )
 
 
@@ -36,7 +36,7 @@ def text(result: "ScreenResult", rows: int) -> str:
     right = max((len(y) for _, y, _ in shown), default=1)
     lines = [f"{'x':<{left}}  {'y':<{right}}  mic"]
     for x, y, mic in shown:
-        mark = "*" if mic > result.independence else " "
+        mark = "*" if mic > result.dependence_threshold else " "
         bar = "#" * round(_BAR * mic)
         lines.append(f"{x:<{left}}  {y:<{right}}  {mic:.3f}{mark} {bar}".rstrip())
     return "\n".join((*lines, summary(result), result.statement.line))
@@ -58,7 +58,7 @@ def html(result: "ScreenResult", rows: int) -> str:
             "yes" if dependent else "no",
         )
         body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
-    stamp = "" if result.statement.secret else _STAMP.format(SEEDED)
+    stamp = "" if result.statement.key_is_secret else _STAMP.format(SEEDED)
     return (
         f"<div>{stamp}<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
         f"</thead><tbody>{''.join(body)}</tbody></table>"

@@ -1,10 +1,10 @@
 """Screening a whole table: one budget, all pairs, any size, any number of devices."""
 
 from dpmic_jax.runs.data_set import create_ledger
-from dpmic_jax.screening.histograms import buy_histograms
-from dpmic_jax.screening.planning import bulk
+from dpmic_jax.screening.histograms import release_histograms
+from dpmic_jax.screening.planning import default_screen_statistic
 from dpmic_jax.screening.preview import Preview, preview
-from dpmic_jax.screening.private_bounds import LearntBounds, learn_bounds
+from dpmic_jax.screening.private_bounds import LearnedBounds, learn_bounds
 from dpmic_jax.screening.queries import Above, Against, AllPairs, Ask, Between, TopK
 from dpmic_jax.screening.screen import screen
 from dpmic_jax.screening.tiles import Resources
@@ -15,14 +15,14 @@ __all__ = [
     "AllPairs",
     "Ask",
     "Between",
-    "LearntBounds",
+    "LearnedBounds",
     "Preview",
     "Resources",
     "TopK",
-    "bulk",
-    "buy_histograms",
     "create_ledger",
+    "default_screen_statistic",
     "learn_bounds",
     "preview",
+    "release_histograms",
     "screen",
 ]

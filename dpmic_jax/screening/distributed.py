@@ -14,9 +14,9 @@ from jaxtyping import Int
 
 from dpmic_jax.data.source import Source
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.screening.execution import Task
+from dpmic_jax.screening.execution import ScreenTask
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Progress, Work, table_identity
+from dpmic_jax.screening.tiles import Progress, TileScorer, table_identity
 
 _one_at_a_time = threading.Lock()
 
@@ -42,7 +42,7 @@ def check(source: Source, folder: Folder | None) -> None:
 class Cluster:
     """The workers of a Dask cluster."""
 
-    def __init__(self, task: Task, folder: Folder, client: Any):
+    def __init__(self, task: ScreenTask, folder: Folder, client: Any):
         self._task, self._folder, self._client = task, folder, client
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
@@ -84,7 +84,7 @@ def _answer(future: Any) -> Any:
         ) from None
 
 
-def one_tile(task: Task, folder: Folder, number: int) -> bytes:
+def one_tile(task: ScreenTask, folder: Folder, number: int) -> bytes:
     """What a worker does for a tile."""
     # Threads of one process share its cores anyway, and the table in its memory.
     with _one_at_a_time:
@@ -92,20 +92,20 @@ def one_tile(task: Task, folder: Folder, number: int) -> bytes:
         return content
 
 
-def some_values(task: Task, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:
     """What a worker does once the pairs are chosen."""
     with _one_at_a_time:
         return _work(task).noised(chosen, folder.key)
 
 
-_held: dict[tuple[str | int, ...], Work] = {}
+_held: dict[tuple[str | int, ...], TileScorer] = {}
 
 
-def _work(task: Task) -> Work:
+def _work(task: ScreenTask) -> TileScorer:
     """The table of the run at hand, read once a worker."""
     # With the file, for seeded runs of two tables may have one label.
     run = (task.plan.event.label, *table_identity(task.source))
     if run not in _held:
         _held.clear()
-        _held[run] = Work(task.source, task.plan, task.resources)
+        _held[run] = TileScorer(task.source, task.plan, task.resources)
     return _held[run]

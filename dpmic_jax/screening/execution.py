@@ -17,11 +17,11 @@ from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import SealBrokenError
 from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Progress, Resources, Work, chosen_pairs, opened
+from dpmic_jax.screening.tiles import Progress, Resources, TileScorer, chosen_pairs, opened
 
 
 @dataclass(frozen=True)
-class Task:
+class ScreenTask:
     """What whoever does the work has to know: all of it public, but for a table in memory."""
 
     source: Source
@@ -30,7 +30,7 @@ class Task:
     size: int  # of a tile, in pairs
 
 
-class Crew(Protocol):
+class Executor(Protocol):
     """Whoever does the work. The noise of a pair does not depend on who that is."""
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
@@ -42,17 +42,17 @@ class Crew(Protocol):
         ...
 
 
-class Here:
+class LocalExecutor:
     """This process."""
 
-    def __init__(self, task: Task, key: AnyKey, devices: Sequence[Device]):
+    def __init__(self, task: ScreenTask, key: AnyKey, devices: Sequence[Device]):
         self._task, self._key, self._devices = task, key, devices
 
     @cached_property
-    def _work(self) -> Work:
+    def _work(self) -> TileScorer:
         """The table, read when it is needed."""
         task = self._task
-        return Work(task.source, task.plan, task.resources, self._devices)
+        return TileScorer(task.source, task.plan, task.resources, self._devices)
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
         found = self._work.tiles(numbers, self._task.size, self._key, progress)
@@ -63,7 +63,7 @@ class Here:
 
 
 def released(
-    task: Task, key: AnyKey, folder: Folder | None, crew: Crew
+    task: ScreenTask, key: AnyKey, folder: Folder | None, crew: Executor
 ) -> tuple[Positions, Float[np.ndarray, " released"]]:
     """The pairs that are released, and their values. Tiles are kept as they come."""
     plan, pairs = task.plan, task.plan.pairs

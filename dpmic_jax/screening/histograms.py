@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32
 
-from dpmic_jax.data.schema import Number, OwnBin, SparePart
+from dpmic_jax.data.schema import MissingBin, Number, SparePart
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Table, positions
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.dp.arithmetic.exact_decimal import at_most, positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, floor_to_float
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms import MICrHistogram
 from dpmic_jax.mic.binning import by_range
@@ -27,7 +27,7 @@ _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]
 
 
-def buy_histograms(
+def release_histograms(
     result: ScreenResult,
     table: Any,
     *,
@@ -58,7 +58,7 @@ def buy_histograms(
     folder = None if out is None else Folder(Path(out).absolute())
     if not pairs:
         raise ValueError("expected pairs to name at least one (x, y), got none")
-    each = at_most(written(positive("epsilon", epsilon)) / len(pairs))
+    each = floor_to_float(as_fraction(check_positive("epsilon", epsilon)) / len(pairs))
     mechanism = MICrHistogram(epsilon=each, relation=statement.relation)
     source = open_source(table, bounds)
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
@@ -68,7 +68,7 @@ def buy_histograms(
     n = source.validate()
     if n != statement.n:
         raise ValueError(f"expected the table that was screened, of {statement.n} records, got {n}")
-    mechanism.law(n)  # refuses noise that cannot be drawn
+    mechanism.noise(n)  # refuses noise that cannot be drawn
     # With the pairs: the same noise on two of them would cancel in a difference.
     asked = hashlib.sha256(repr(tuple(pairs)).encode("utf-8", "backslashreplace")).hexdigest()
 
@@ -91,7 +91,7 @@ def buy_histograms(
             kept = json.loads(run.result)
             release = mechanism.estimated(np.array(kept["counts"]), run.event, secret)
             return Histograms(axes=axes, release=release, ledger=kept["ledger"])
-        side = mechanism.settings(n).side
+        side = mechanism.resolve(n).side
         data = Table(names, tuple(_cells_of(source, name, side) for name in names))
         limits = [(-0.5, side - 0.5)] * len(names)
         release = mechanism.release_paid(data, limits, positions(names, pairs), run, ())
@@ -109,7 +109,7 @@ def _cells_of(source: Source, name: str, parts: int) -> Int32[np.ndarray, " n"]:
 
 def _axis(name: str, source: Source) -> Axis:
     rule = source.schema[name]
-    own = isinstance(rule.missing, OwnBin)
+    own = isinstance(rule.missing, MissingBin)
     if isinstance(rule, Number):
         return NumberAxis(name, rule.low, rule.high, own)
     values = tuple(map(str, rule.values))

@@ -1,8 +1,8 @@
 """What MICr is on independent columns, for every setting of the default rule: a table.
 
 `levels.json` has n times the mean and n times the standard deviation at a ladder of n, from the
-least n that `bulk` gives a setting for up to `MOST_RECORDS`; `dpmic paper levels` makes it. Both
-hardly depend on n, so that they are interpolated in log n.
+least n that `default_screen_statistic` gives a setting for up to `MOST_RECORDS`; `dpmic paper
+levels` makes it. Both hardly depend on n, so that they are interpolated in log n.
 """
 
 import json

@@ -32,12 +32,12 @@ from dpmic_jax.dp.accounting.events import (
     PureDP,
     ReplaceOne,
 )
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, floor_to_float
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
 from dpmic_jax.mechanisms import sensitivity
-from dpmic_jax.mechanisms.release import described
+from dpmic_jax.mechanisms.release import event_settings
 from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
@@ -53,7 +53,7 @@ _CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
 _FINEST = 5
 
 
-def bulk(n: int, epsilon: float) -> MICr:
+def default_screen_statistic(n: int, epsilon: float) -> MICr:
     """The cheap default for n records and an epsilon for each pair, on the next rung up.
 
     B is one of 16 numbers of cells up to 150, and c a whole number up to 5, so that what is
@@ -188,9 +188,9 @@ def plan(
     moved = min(Fraction(1), sensitivity.group(_one(chosen, n), relation.records))
     choice, count = None, 1
     if isinstance(ask, TopK | Above):
-        share = written(ask.share)
-        law = _value_laplace(written(epsilon) * (1 - share) / ask.most, moved)
-        choice = _choice(ask, written(epsilon) * share, budget, moved)
+        share = as_fraction(ask.share)
+        law = _value_laplace(as_fraction(epsilon) * (1 - share) / ask.most, moved)
+        choice = _choice(ask, as_fraction(epsilon) * share, budget, moved)
         failing = choice.selector.guarantee.delta
         guarantee: Guarantee = ApproximateDP(epsilon, failing) if failing else PureDP(epsilon)
     else:
@@ -203,7 +203,7 @@ def plan(
         n=n,
         sensitivity=moved,
         count=count,
-        settings=(*described(chosen, n), ("ask", repr(ask)), ("noise", type(law).__name__)),
+        settings=(*event_settings(chosen, n), ("ask", repr(ask)), ("noise", type(law).__name__)),
         label=label,
     )
     return Plan(
@@ -242,15 +242,15 @@ def _settled(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
 
 def _values(budget: Budget, pairs: int, moved: Fraction) -> tuple[ValueLaw, Guarantee]:
     """The less noisy of Laplace and Gaussian noise for so many pairs."""
-    epsilon = at_most(written(budget.epsilon) / pairs)
-    laplace = _value_laplace(written(epsilon), moved)
+    epsilon = floor_to_float(as_fraction(budget.epsilon) / pairs)
+    laplace = _value_laplace(as_fraction(epsilon), moved)
     if budget.rho:
-        rho = at_most(written(budget.rho) / pairs)
+        rho = floor_to_float(as_fraction(budget.rho) / pairs)
         lattice = Lattice.for_gauss(moved, 1 / math.sqrt(2 * rho))
-        gauss = LatticeGauss.for_rho(written(rho), lattice)
-        off = at_least(gauss.certificate().total_variation)
+        gauss = LatticeGauss.for_rho(as_fraction(rho), lattice)
+        off = ceil_to_float(gauss.certificate().total_variation)
         # Many inexact draws may cost more than the part of delta that is kept for them.
-        paid = numerical(pairs * written(off), budget.epsilon) <= budget.inexact
+        paid = numerical(pairs * as_fraction(off), budget.epsilon) <= budget.inexact
         if paid and gauss.scale < math.sqrt(2) * laplace.scale:
             return gauss, ZCDP(rho, off)
     return laplace, PureDP(epsilon)
@@ -281,11 +281,11 @@ def _selector_on(
     shared = {"epsilon": epsilon, "sensitivity": lattice.sensitivity, "top": lattice.top}
     if isinstance(ask, TopK):
         return OneShotTopK(k=ask.k, **shared)
-    threshold = lattice.floor(written(ask.threshold))
+    threshold = lattice.floor(as_fraction(ask.threshold))
     shared |= {"threshold": threshold, "at_most": ask.at_most}
     pure = SparseVector(delta=0.0, **shared)
     try:
-        approximate = SparseVector(delta=at_most(budget.failures), **shared)
+        approximate = SparseVector(delta=floor_to_float(budget.failures), **shared)
     except ValueError:  # no delta, or an epsilon beyond its theorem
         return pure
     return max((pure, approximate), key=lambda each: each.round_epsilon)

@@ -9,7 +9,7 @@ from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.independence import dependence_level, independence_level
-from dpmic_jax.screening.planning import Plan, Rule, bulk
+from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
 from dpmic_jax.screening.power import chosen_chance, found_chance, ranked_chance
 from dpmic_jax.screening.queries import Above, Ask, TopK
 from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
@@ -90,7 +90,7 @@ def preview(
     delta: float = 0.0,
     ask: Ask,
     records_per_person: int = 1,
-    statistic: MICr | Rule = bulk,
+    statistic: MICr | Rule = default_screen_statistic,
     resources: Resources = DEFAULT,
 ) -> Preview:
     """Say what `screen` with the same arguments will cost and can show. No data is read.

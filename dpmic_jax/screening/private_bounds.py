@@ -11,7 +11,7 @@ from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Number, Schema
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import at_most, positive, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, floor_to_float
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.bounds import EqualCells, OctaveCells, QuantileBounds
@@ -21,13 +21,13 @@ _ROWS = 2**18
 _CELLS = EqualCells()
 
 
-class LearntBounds(NamedTuple):
+class LearnedBounds(NamedTuple):
     """A schema whose numbers have bounds that were bought, and what they cost."""
 
     schema: Schema
     event: Event
     receipt: Receipt | None
-    secret: bool
+    key_is_secret: bool
 
 
 def learn_bounds(
@@ -40,7 +40,7 @@ def learn_bounds(
     records_per_person: int = 1,
     quantiles: tuple[float, float] = (0.005, 0.995),
     cells: EqualCells | OctaveCells = _CELLS,
-) -> LearntBounds:
+) -> LearnedBounds:
     """Buy bounds for every column of numbers: epsilon-DP for all of them together.
 
     Each column gets an equal part of epsilon, and the range between two private quantiles
@@ -56,14 +56,14 @@ def learn_bounds(
       quantiles, cells: as for `QuantileBounds`.
     """
     secret = is_secret(key)
-    positive("epsilon", epsilon)
+    check_positive("epsilon", epsilon)
     book = opened(ledger)
     source = open_source(table, within)
     rules = zip(source.names, source.rules, strict=True)
     numbers = {name: rule for name, rule in rules if isinstance(rule, Number)}
     if not numbers:
         raise ValueError("the bounds file has no column of numbers: there is nothing to learn")
-    each = at_most(written(epsilon) / len(numbers))
+    each = floor_to_float(as_fraction(epsilon) / len(numbers))
     laws = {
         name: QuantileBounds(
             epsilon=each,
@@ -98,7 +98,7 @@ def learn_bounds(
             bought = laws[name].release(values, key=key, event=laws[name].event(n, label=label))
             found[name] = replace(numbers[name], low=bought.low, high=bought.high)
         schema = replace(source.schema, columns=tuple(found.items()))
-        return LearntBounds(schema, run.event, run.receipt, secret)
+        return LearnedBounds(schema, run.event, run.receipt, secret)
 
 
 def _columns(source: Source, names: Iterable[str]) -> Iterator[Column]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax.dp.arithmetic.exact_decimal import whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 
 Names = tuple[str, ...]
 Positions = Int[np.ndarray, "pairs 2"]
@@ -95,7 +95,7 @@ class TopK:
     among: Group = AllPairs()
 
     def __post_init__(self):
-        object.__setattr__(self, "k", whole("k", self.k))
+        object.__setattr__(self, "k", check_positive_int("k", self.k))
         _check_fraction("share", self.share)
         _check_group(self.among)
 
@@ -138,7 +138,7 @@ class Above:
 
     def __post_init__(self):
         _check_fraction("threshold", self.threshold)
-        object.__setattr__(self, "at_most", whole("at_most", self.at_most))
+        object.__setattr__(self, "at_most", check_positive_int("at_most", self.at_most))
         _check_fraction("share", self.share)
         _check_group(self.among)
 

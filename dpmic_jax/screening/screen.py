@@ -16,14 +16,14 @@ from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.results import ScreenResult, Statement, flavour_of
+from dpmic_jax.results import ScreenResult, Statement, backend_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, opened
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.distributed import Cluster
-from dpmic_jax.screening.execution import Here, Task, released
+from dpmic_jax.screening.execution import LocalExecutor, ScreenTask, released
 from dpmic_jax.screening.independence import dependence_level
-from dpmic_jax.screening.planning import Plan, Rule, bulk
+from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
 from dpmic_jax.screening.queries import Ask, Positions
 from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
 from dpmic_jax.version import __version__
@@ -40,7 +40,7 @@ def screen(
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
     records_per_person: int = 1,
-    statistic: MICr | Rule = bulk,
+    statistic: MICr | Rule = default_screen_statistic,
     resources: Resources = DEFAULT,
     devices: Sequence[Device] = (),
     client: Any = None,
@@ -103,16 +103,16 @@ def screen(
         records=lambda: source.batches(resources.rows),
     ) as run:
         if run.result is not None:
-            return replace(ScreenResult.from_json(run.result), flavour=flavour_of(table))
+            return replace(ScreenResult.from_json(run.result), backend=backend_of(table))
         plan = planned(run.name)
-        task = Task(source, plan, resources, run.kept["tile"] if run.kept else size)
-        crew = Here(task, run.key, devices)
+        task = ScreenTask(source, plan, resources, run.kept["tile"] if run.kept else size)
+        crew = LocalExecutor(task, run.key, devices)
         if client is not None and folder:
             crew = Cluster(task, folder, client)
         with _beside(lambda: dependence_level(plan)) as level:
             pairs, values = released(task, run.key, folder, crew)
-            independence = level.result()
-        result = _result(plan, pairs, values, independence, secret, run, flavour_of(table))
+            threshold = level.result()
+        result = _result(plan, pairs, values, threshold, secret, run, backend_of(table))
         run.finish(result.to_json())
         return result
 
@@ -135,10 +135,10 @@ def _result(
     plan: Plan,
     pairs: Positions,
     values: np.ndarray,
-    independence: float,
+    threshold: float,
     secret: bool,
     run: ChargedRun,
-    flavour: str | None,
+    backend: str | None,
 ) -> ScreenResult:
     return ScreenResult(
         names=plan.names,
@@ -146,11 +146,11 @@ def _result(
         mic=values,
         noise_sd=plan.noise_sd,
         half_width=plan.noise_quantile(0.025),
-        independence=independence,
+        dependence_threshold=threshold,
         candidates=len(plan.pairs),
         ask=str(plan.ask),
         statement=_statement(plan, secret, run),
-        flavour=flavour,
+        backend=backend,
     )
 
 
@@ -166,7 +166,7 @@ def _statement(plan: Plan, secret: bool, run: ChargedRun) -> Statement:
         B=cells(plan.statistic.B, plan.n),
         c=float(plan.statistic.c),
         sizes=dict(plan.event.settings)["sizes"],
-        secret=secret,
+        key_is_secret=secret,
         version=__version__,
         ledger=run.entry,
         run=run.name,

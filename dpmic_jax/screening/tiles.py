@@ -22,7 +22,7 @@ from dpmic_jax.mechanisms.release import Law, add_noise, on_lattice
 from dpmic_jax.mic import batch, streaming
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
-from dpmic_jax.mic.statistics import Cut
+from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.runs.encryption import seal, unseal
 from dpmic_jax.screening.planning import Choice, Plan
@@ -111,7 +111,7 @@ def table_identity(source: Source) -> list[str | int]:
     return [str(source.path.resolve()), source.path.stat().st_mtime_ns]
 
 
-class Work:
+class TileScorer:
     """A table made ready to be scored: the only place where exact values are."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Work:
                 cut, self._gains, devices=devices, pairs=len(plan.pairs), tile=self._tiling.size
             )
 
-    def _cuts(self, rows: int) -> Iterator[Cut]:
+    def _cuts(self, rows: int) -> Iterator[BinnedTable]:
         for columns in self._source.batches(rows):
             yield self._plan.statistic.cut(columns, self._source.bounds)
 

@@ -15,7 +15,7 @@ except ImportError:
         "dpmic_jax.sklearn needs scikit-learn 1.6 or newer: pip install 'dpmic_jax[sklearn]'"
     ) from None
 
-from dpmic_jax.dp.arithmetic.exact_decimal import chance, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int, check_probability
 from dpmic_jax.sklearn.inputs import table_of
 
 
@@ -52,8 +52,8 @@ class Selector(SelectorMixin, BaseEstimator):
         if (self.k_features is None) == (self.threshold is None):
             raise ValueError("expected k_features or threshold, one of them and not both")
         if self.threshold is not None:
-            return features, chance("threshold", self.threshold)
-        k = whole("k_features", self.k_features or 0)
+            return features, check_probability("threshold", self.threshold)
+        k = check_positive_int("k_features", self.k_features or 0)
         if k > features:
             raise ValueError(f"expected k_features <= n_features = {features}, got {k}")
         return k, 0.0

@@ -64,7 +64,7 @@ def _named(
                 f"Found array with {count} {what}(s) (shape={shape}) while a minimum of "
                 f"{least} is required."
             )
-    seen = noted(clone(estimator), X, y)
+    seen = set_feature_names(clone(estimator), X, y)
     if len(target.shape) != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {target.shape} instead.")
     if len(target) != shape[0]:
@@ -83,7 +83,7 @@ def _named(
     return Inputs(dict(zip(map(str, names), columns, strict=True)), target)
 
 
-def noted(estimator: Any, X: Any, y: Any) -> Any:
+def set_feature_names(estimator: Any, X: Any, y: Any) -> Any:
     """Let scikit-learn set the estimator's `n_features_in_` and `feature_names_in_`."""
     validate_data(estimator, X, y, skip_check_array=True)
     return estimator

@@ -15,7 +15,7 @@ from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.pairwise import pairwise
 from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.sklearn.base import Selector
-from dpmic_jax.sklearn.inputs import inputs, noted
+from dpmic_jax.sklearn.inputs import inputs, set_feature_names
 
 
 class MICSelector(Selector):
@@ -58,7 +58,7 @@ class MICSelector(Selector):
         columns = tuple(map(_floats, given.columns.values()))
         scores = _scores(Table(tuple(given.columns), columns), given.target, self.B, self.c)
         strongest = np.argsort(-scores, kind="stable")[:k]
-        noted(self, X, y)
+        set_feature_names(self, X, y)
         self.scores_ = scores
         self.support_ = np.isin(np.arange(len(scores)), strongest) & (scores >= least)
         return self

@@ -12,11 +12,11 @@ from dpmic_jax.data.schema import Schema
 from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, secret_key, seeded_key
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.results import ScreenResult, Statement, flavour_of
-from dpmic_jax.screening import Above, Against, TopK, bulk, screen
+from dpmic_jax.results import ScreenResult, Statement, backend_of
+from dpmic_jax.screening import Above, Against, TopK, default_screen_statistic, screen
 from dpmic_jax.screening.planning import Rule, plan
 from dpmic_jax.sklearn.base import Selector
-from dpmic_jax.sklearn.inputs import held_inputs, noted
+from dpmic_jax.sklearn.inputs import held_inputs, set_feature_names
 from dpmic_jax.sklearn.schema import public_schema
 
 
@@ -77,7 +77,7 @@ class PrivateMICSelector(Selector):
         ledger: str | os.PathLike[str] | None = None,
         key: str | int | SecretKey = "secret",
         records_per_person: int = 1,
-        statistic: MICr | Rule = bulk,
+        statistic: MICr | Rule = default_screen_statistic,
     ):
         self.epsilon = epsilon
         self.bounds = bounds
@@ -115,9 +115,9 @@ class PrivateMICSelector(Selector):
             records_per_person=self.records_per_person,
             statistic=self.statistic,
         )
-        noted(self, X, y)
+        set_feature_names(self, X, y)
         self.schema_: Schema = schema
-        self.result_: ScreenResult = replace(found, flavour=flavour_of(X))
+        self.result_: ScreenResult = replace(found, backend=backend_of(X))
         self.privacy_: Statement = found.statement
         # The target is the last column, so the feature is the first of every pair.
         places = [found.names[i] for i in found.pairs[:, 0].tolist()]

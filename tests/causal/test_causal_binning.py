@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpmic_jax import Categories, Number, OwnBin
+from dpmic_jax import Categories, MissingBin, Number
 from dpmic_jax.causal.binning import binned
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.reading import TableCodes, read_coded
@@ -57,7 +57,7 @@ def test_what_is_public_of_a_table_is_known_before_a_cell_is_read(tmp_path):
     schema = {
         "a": Number(0, 8),
         "b": Categories(("x", "y")),
-        "c": Number(0, 8, missing=OwnBin()),
+        "c": Number(0, 8, missing=MissingBin()),
     }
     table = TableCodes(open_source(path, schema), 4)
     assert (table.names, table.n, table.categories) == (("a", "b", "c"), 9, (4, 2, 5))

@@ -21,8 +21,8 @@ from dpmic_jax.causal.score_lattice import TOP, level_lattice, padded, point_of,
 from dpmic_jax.causal.search import discover
 from dpmic_jax.causal.skeleton import complete, queries_of_level, score_at_most, stable_skeleton
 from dpmic_jax.causal.svt_pc import SVTPC
-from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, concentrated
-from dpmic_jax.dp.arithmetic.exact_decimal import written
+from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, pure_to_zcdp
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.ledger.file import BudgetExceeded, LedgerFile
 from dpmic_jax.dp.rng.keys import secret_key, seeded_key
@@ -183,7 +183,9 @@ def test_releases_never_cost_more_than_the_budget(releases, delta):
     if isinstance(allowance.guarantee, PureDP):
         assert releases * each <= 1
     else:
-        assert releases * written(concentrated(float(each))) <= written(allowance.guarantee.rho)
+        assert releases * as_fraction(pure_to_zcdp(float(each))) <= as_fraction(
+            allowance.guarantee.rho
+        )
         assert allowance.guarantee.rho <= Budget(1.0, delta).rho
     assert isinstance(allowance.guarantee, ZCDP) == (delta > 0 and releases >= 100)
 
@@ -305,14 +307,14 @@ def test_a_seed_repeats_its_search(search):
     stories = [r.found.separating_sets for r in results]
     assert stories[0] == stories[1]
     assert stories[0] != stories[2]
-    assert not results[0].privacy.secret
+    assert not results[0].privacy.key_is_secret
     assert "seed" in results[0].privacy.line.lower()
 
 
 def test_two_runs_with_one_secret_key_have_different_events_and_noise():
     key, search = secret_key(), SVTPC(epsilon=1.0, threshold=2.0, max_order=0, rounds=20)
     one, other = (run(search, lambda query: 2.0, columns=12, key=key) for _ in range(2))
-    assert one.privacy.secret
+    assert one.privacy.key_is_secret
     assert one.privacy.event.digest != other.privacy.event.digest
     assert one.found.separating_sets != other.found.separating_sets  # by chance: below 1e-9
 

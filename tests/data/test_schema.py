@@ -12,10 +12,10 @@ from dpmic_jax.data.schema import (
     Categories,
     FixedValue,
     Midpoint,
+    MissingBin,
     MissingRefusedWarning,
     NominalOrderWarning,
     Number,
-    OwnBin,
     Schema,
     SparePart,
     read_schema,
@@ -61,7 +61,7 @@ def test_a_bounds_file_says_what_it_looks_like(read):
         (
             ("age", Number(18, 90)),
             ("sex", Categories(("f", "m"))),
-            ("income", Number(0, 1e6, missing=OwnBin())),
+            ("income", Number(0, 1e6, missing=MissingBin())),
             ("visits", Number(0, 50, missing=FixedValue(0))),
         ),
         ignored=("patient_id",),
@@ -82,7 +82,7 @@ distinct = st.one_of(
 def rules(draw):
     number = draw(st.booleans())
     values = draw(ends if number else distinct)
-    missing = draw(st.sampled_from([None, OwnBin(), FixedValue(values[0])]))
+    missing = draw(st.sampled_from([None, MissingBin(), FixedValue(values[0])]))
     fields = {} if missing is None else {"missing": missing}
     if number:
         return Number(*values, **fields)
@@ -161,15 +161,15 @@ def test_the_midpoint_is_exact_and_finite():
 def test_each_kind_of_column_has_its_own_default_for_missing_values():
     assert Number(0, 1).missing == Midpoint()
     assert Categories((1, 2)).missing == SparePart()
-    with pytest.raises(TypeError, match="expected missing as Midpoint, OwnBin or FixedValue"):
+    with pytest.raises(TypeError, match="expected missing as Midpoint, MissingBin or FixedValue"):
         Number(0, 1, missing=SparePart())
-    with pytest.raises(TypeError, match="expected missing as SparePart, OwnBin or FixedValue"):
+    with pytest.raises(TypeError, match="expected missing as SparePart, MissingBin or FixedValue"):
         Categories((1, 2), missing=Midpoint())
 
 
 def test_a_fingerprint_sees_names_and_kinds_only():
     schema = Schema((("a", Number(0, 1)), ("b", Categories(("x", "y")))), ("c",))
-    same = Schema((("b", Categories((1, 2, 3), missing=OwnBin())), ("a", Number(-5, 9))))
+    same = Schema((("b", Categories((1, 2, 3), missing=MissingBin())), ("a", Number(-5, 9))))
     assert schema.fingerprint("salt") == same.fingerprint("salt")
     assert len(bytes.fromhex(schema.fingerprint("salt"))) == 32
     others = [

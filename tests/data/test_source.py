@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dpmic_jax.data.demo import demo
 from dpmic_jax.data.limits import CategoryLimits, WithMissing
-from dpmic_jax.data.schema import Categories, FixedValue, Number, OwnBin, Schema
+from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema
 from dpmic_jax.data.source import base, column_names, files, memory, open_source
 from dpmic_jax.data.table import Table
 from dpmic_jax.mic.binning import by_range, codes
@@ -25,10 +25,10 @@ SCHEMA = Schema(
     (
         ("flag", Categories((True, False))),
         ("real", Number(-1, 1)),
-        ("gaps", Number(0, 10, missing=OwnBin())),
+        ("gaps", Number(0, 10, missing=MissingBin())),
         ("filled", Number(0, 10, missing=FixedValue(2.5))),
         ("town", Categories(("b", "a", "NA"))),
-        ("letter", Categories(("x", "y"), missing=OwnBin())),
+        ("letter", Categories(("x", "y"), missing=MissingBin())),
         ("grade", Categories((3, 1, 2), missing=FixedValue(2))),
         ("count", Number(0, 9)),
     ),
@@ -167,7 +167,7 @@ def test_numbers_are_float64_but_for_shorter_floats(dtype, make, tmp_path):
     if np.dtype(dtype).kind in "iu":
         values[-1] = np.iinfo(dtype).max  # which a float64 may not hold
     data = make(tmp_path, pa.table({"a": values, "b": values}))
-    source = open_source(data, {"a": (0, 1), "b": Number(0, 1, missing=OwnBin())})
+    source = open_source(data, {"a": (0, 1), "b": Number(0, 1, missing=MissingBin())})
     a, b = together(source)
     assert a.dtype == (np.float32 if dtype is np.float32 else np.float64)
     assert b.dtype == np.float64
@@ -195,7 +195,7 @@ def test_one_null_does_not_change_the_dtype_of_others(make):
     "rule",
     [
         Number(0, 4),
-        Number(0, 4, missing=OwnBin()),
+        Number(0, 4, missing=MissingBin()),
         Number(0, 4, missing=FixedValue(1)),
         Categories((1, 2), ordered=True),
     ],
@@ -237,7 +237,7 @@ def test_bytes_of_every_type_of_arrow_are_texts(kind, tmp_path):
             (found,) = together(open_source(data, {"a": categories}))
             np.testing.assert_array_equal(found, [0, 1, -1, -1, 1])
         if not pa.types.is_dictionary(kind):  # whose type in memory is that of categories
-            (found,) = together(open_source(data, {"a": Number(0, 4, missing=OwnBin())}))
+            (found,) = together(open_source(data, {"a": Number(0, 4, missing=MissingBin())}))
             np.testing.assert_array_equal(found, [1, 2, MISSING, MISSING, 2])
 
 
@@ -274,7 +274,7 @@ def test_decimals_booleans_and_null_columns_are_numbers(tmp_path):
         }
     )
     schema = {
-        "decimal": Number(0, 1, missing=OwnBin()),
+        "decimal": Number(0, 1, missing=MissingBin()),
         "boolean": (0, 1),
         "nothing": Number(0, 1, missing=FixedValue(0.5)),
     }
@@ -289,7 +289,7 @@ def test_decimals_booleans_and_null_columns_are_numbers(tmp_path):
 def test_a_csv_has_many_words_for_missing(text, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(f"number,text\n1,a\n{text},{text}\n3,a\n4,a\n")
-    missing = OwnBin()
+    missing = MissingBin()
     schema = {"number": Number(0, 1, missing=missing), "text": Categories(("a",), missing=missing)}
     number, words = together(open_source(path, schema))
     np.testing.assert_array_equal(number, [1, MISSING, 3, 4])

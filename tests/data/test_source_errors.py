@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from dpmic_jax.data.schema import Categories, FixedValue, Number, OwnBin, Schema
+from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema
 from dpmic_jax.data.source import files, open_source
 from dpmic_jax.data.table import column
 from dpmic_jax.mic.binning import by_range, codes
@@ -31,9 +31,9 @@ SCHEMA = Schema(
 )
 LENIENT = Schema(
     (
-        ("number", Number(0, 1, missing=OwnBin())),
+        ("number", Number(0, 1, missing=MissingBin())),
         ("letter", Categories(("a", "b"), missing=FixedValue("a"))),
-        ("grade", Categories((1, 2), missing=OwnBin())),
+        ("grade", Categories((1, 2), missing=MissingBin())),
         ("flag", Categories((True, False), missing=FixedValue(True))),
     ),
     ("notes",),

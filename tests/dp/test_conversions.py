@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
-from dpmic_jax.dp.conversions import of_guarantee, units
+from dpmic_jax.dp.conversions import of_guarantee, privacy_cost
 from dpmic_jax.dp.ledger.budget import Budget, Ledger
 
 N = 5000
@@ -41,7 +41,7 @@ def exact_excess(epsilon, n, bits):
 
 @pytest.mark.parametrize("epsilon", [0.02, 0.2, 1.0])
 def test_units_of_epsilon_hold_for_randomised_response(epsilon):
-    found = units([event(PureDP(epsilon))], delta=1e-6, beta=0.025)
+    found = privacy_cost([event(PureDP(epsilon))], delta=1e-6, beta=0.025)
     right = 1 / (1 + math.exp(-epsilon))
     entropy = -right * math.log(right) - (1 - right) * math.log1p(-right)
     assert math.log(2) - entropy <= found.nats <= epsilon**2 / 8 * 1.0001
@@ -54,9 +54,9 @@ def test_units_of_epsilon_hold_for_randomised_response(epsilon):
 
 
 def test_a_ledger_tells_its_total():
-    ledger = Ledger(Budget(1.0, 1e-6)).spend(event(PureDP(0.1))).spend(event(ZCDP(0.001)))
-    found = ledger.units(delta=1e-6, beta=0.01)
-    assert found == units(ledger.events, delta=1e-6, beta=0.01)
+    ledger = Ledger(Budget(1.0, 1e-6)).charge(event(PureDP(0.1))).charge(event(ZCDP(0.001)))
+    found = ledger.privacy_cost(delta=1e-6, beta=0.01)
+    assert found == privacy_cost(ledger.events, delta=1e-6, beta=0.01)
     assert found.epsilon == math.inf
     assert found.rho == pytest.approx(0.1 * math.tanh(0.05) + 0.001, rel=1e-9)
     # Nats add up: at most epsilon^2/8 and rho.
@@ -65,8 +65,8 @@ def test_a_ledger_tells_its_total():
 
 
 def test_many_small_releases_tell_little_about_one_person():
-    many = units([event(PureDP(0.01), count=100)], delta=1e-6, beta=0.025)
-    one = units([event(PureDP(1.0))], delta=1e-6, beta=0.025)
+    many = privacy_cost([event(PureDP(0.01), count=100)], delta=1e-6, beta=0.025)
+    one = privacy_cost([event(PureDP(1.0))], delta=1e-6, beta=0.025)
     assert many.epsilon == one.epsilon == 1
     assert many.nats < one.nats / 50
     assert many.approximate_epsilon < one.approximate_epsilon
@@ -80,7 +80,7 @@ def test_a_delta_of_its_own_leaves_no_pure_epsilon_and_a_finite_number_of_nats()
     assert "none" in dict(found.lines())["epsilon"]
     # With more to tell, the small chance to tell everything weighs more.
     kept = event(ApproximateDP(0.5, 1e-9))
-    larger = units([kept], delta=1e-6, beta=0.025, record_bits=2**17)
+    larger = privacy_cost([kept], delta=1e-6, beta=0.025, record_bits=2**17)
     assert larger.nats > found.nats
 
 
@@ -92,10 +92,10 @@ def test_every_unit_is_a_line():
 
 def test_nothing_spent_has_no_units():
     with pytest.raises(ValueError, match="nothing was spent"):
-        units([], delta=0.0, beta=0.025)
+        privacy_cost([], delta=0.0, beta=0.025)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, -1.0])
 def test_beta_outside_its_range_is_refused(beta):
     with pytest.raises(ValueError, match="0 < beta < 1"):
-        units([event(PureDP(0.1))], delta=0.0, beta=beta)
+        privacy_cost([event(PureDP(0.1))], delta=0.0, beta=beta)

@@ -12,7 +12,7 @@ from dpmic_jax.mic.characteristic import mcn
 from dpmic_jax.mic.characteristic import mic as read_mic
 from dpmic_jax.mic.characteristic import tic as read_tic
 from dpmic_jax.mic.grids import power
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 from dpmic_jax.mic.xlogx import exact_gains
 
 SMALL = MICe(B=6, c=2)
@@ -97,7 +97,7 @@ def test_uniform_on_ties_broken_at_random(rng, key):
     columns = [*rng.integers(0, 3, (tests, n)), *rng.integers(0, 2, (tests, n))]
     pairs = np.array([[i, tests + i] for i in range(tests)])
     test = NullTable(
-        statistic=MICe(B=8, c=3, ties=random(jax.random.key(5))), measure=read_tic, draws=draws
+        statistic=MICe(B=8, c=3, ties=RandomTies(jax.random.key(5))), measure=read_tic, draws=draws
     )
     p = test.p_values(columns, pairs, key=key)
     assert not too_small(p, sharing=tests / draws)
@@ -122,7 +122,7 @@ def test_monotone_changes_of_a_column_change_nothing(rng, key):
 
 def test_kept_and_told_apart_by_what_matters(key):
     law = null_law(SMALL, 20, draws=50, key=key)
-    assert null_law(MICe(B=6, c=2, ties=random(key)), 20, draws=50, key=key) is law
+    assert null_law(MICe(B=6, c=2, ties=RandomTies(key)), 20, draws=50, key=key) is law
     for other in (
         null_law(MICe(B=7, c=3), 20, draws=50, key=key),
         null_law(SMALL, 21, draws=50, key=key),

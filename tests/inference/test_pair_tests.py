@@ -5,9 +5,9 @@ from scipy import stats
 
 from dpmic_jax import MICe, MICr
 from dpmic_jax.data.limits import WithMissing
-from dpmic_jax.inference import EachPair, NullTable, Permutation, require_level
+from dpmic_jax.inference import CustomTest, NullTable, Permutation, require_level
 from dpmic_jax.mic.binning import Order
-from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.ties import RandomTies, grouped_ties
 
 SMALL = MICe(B=6, c=2)
 ONE = np.array([[0, 1]])
@@ -22,7 +22,7 @@ TESTS = {
     "NullTable": NullTable(statistic=SMALL, draws=19),
     "Permutation MICe": Permutation(statistic=SMALL, draws=19),
     "Permutation MICr": Permutation(statistic=MICr(B=6, c=2), draws=19),
-    "EachPair": EachPair(lambda x, y, *, key: stats.spearmanr(x, y).pvalue),
+    "CustomTest": CustomTest(lambda x, y, *, key: stats.spearmanr(x, y).pvalue),
 }
 
 
@@ -57,7 +57,7 @@ def test_bad_data(columns, key, name, message):
 
 def test_words_are_no_numbers(key):
     with pytest.raises(TypeError, match="numbers in column 1"):
-        TESTS["EachPair"].p_values([np.zeros(9), np.full(9, "a")], ONE, key=key)
+        TESTS["CustomTest"].p_values([np.zeros(9), np.full(9, "a")], ONE, key=key)
 
 
 def test_null_table_refuses_ties_before_any_work(key, monkeypatch):
@@ -67,7 +67,7 @@ def test_null_table_refuses_ties_before_any_work(key, monkeypatch):
         with pytest.raises(ValueError, match=r"column 1 has tied values.*Permutation") as refusal:
             TESTS["NullTable"].p_values(tied, ONE, key=key)
     assert "7" not in str(refusal.value)
-    broken = NullTable(statistic=MICe(B=6, c=2, ties=random(key)), draws=19)
+    broken = NullTable(statistic=MICe(B=6, c=2, ties=RandomTies(key)), draws=19)
     assert broken.p_values(tied, ONE, key=key) == 1 / 20
 
 
@@ -96,8 +96,8 @@ def test_settings_are_checked_when_made():
         with pytest.raises(TypeError, match="integer"):
             test(statistic=MICe(), draws=True)
     with pytest.raises(TypeError, match=r"\(x, y, \*, key\) -> p"):
-        EachPair(0.05)
-    assert NullTable().statistic.ties is grouped
+        CustomTest(0.05)
+    assert NullTable().statistic.ties is grouped_ties
 
 
 def test_micr_needs_bounds(columns, key):
@@ -117,11 +117,11 @@ def test_a_missing_value_is_a_value(columns, key):
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "0.5"])
 def test_a_test_of_ones_own_has_to_give_a_p_value(columns, key, p):
     with pytest.raises(ValueError, match="from 0 to 1"):
-        EachPair(lambda x, y, *, key: p).p_values(columns, ONE, key=key)
+        CustomTest(lambda x, y, *, key: p).p_values(columns, ONE, key=key)
 
 
 def test_a_test_of_ones_own_gets_another_key_for_each_pair(columns, key):
-    p = EachPair(lambda x, y, *, key: jax.random.uniform(key)).p_values(
+    p = CustomTest(lambda x, y, *, key: jax.random.uniform(key)).p_values(
         columns, np.array([[0, 1], [0, 1], [1, 2]]), key=key
     )
     assert len(set(p.tolist())) == 3
@@ -129,7 +129,7 @@ def test_a_test_of_ones_own_gets_another_key_for_each_pair(columns, key):
 
 def test_a_level_out_of_reach_says_how_many_draws_reach_it():
     require_level(NullTable(draws=999), 0.001)
-    require_level(TESTS["EachPair"], 1e-12)
+    require_level(TESTS["CustomTest"], 1e-12)
     with pytest.raises(ValueError, match="draws=1999 or more"):
         require_level(NullTable(draws=999), 0.0005)
     with pytest.raises(ValueError, match="0 < level < 1"):

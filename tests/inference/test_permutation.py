@@ -9,11 +9,11 @@ from dpmic_jax.inference import Permutation, permutation_p_values, shuffling
 from dpmic_jax.inference.permutation import count_as_large
 from dpmic_jax.mic.characteristic import mic as read_mic
 from dpmic_jax.mic.characteristic import tic as read_tic
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 
 SMALL = {
     "MICe": MICe(B=6, c=2),
-    "MICe, broken ties": MICe(B=6, c=2, ties=random(jax.random.key(3))),
+    "MICe, broken ties": MICe(B=6, c=2, ties=RandomTies(jax.random.key(3))),
     "MICr": MICr(B=6, c=2),
 }
 MEASURES = {"mic": (read_mic, mic), "tic": (read_tic, tic)}

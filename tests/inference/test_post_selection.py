@@ -13,8 +13,8 @@ from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.max_information import corrected_level
 from dpmic_jax.inference import (
     NOT_PRIVATE,
-    ByCandidates,
-    EachPair,
+    Bonferroni,
+    CustomTest,
     FalseDiscovery,
     Permutation,
     post_selection,
@@ -56,7 +56,7 @@ def distance(x, y, *, key):
 def giving(*p):
     """A test that gives these p-values, in the order of the pairs."""
     left = iter(p)
-    return EachPair(lambda x, y, *, key: next(left))
+    return CustomTest(lambda x, y, *, key: next(left))
 
 
 def spent(epsilon, label=""):
@@ -71,7 +71,7 @@ def spent(epsilon, label=""):
 
 
 def test_each_released_pair_is_tested_on_its_own_columns(result, table):
-    found = after(result, table, EachPair(distance))
+    found = after(result, table, CustomTest(distance))
     assert found.names == tuple((x, y) for x, y, _ in result.ranked())
     wanted = [distance(table[x], table[y], key=None) for x, y in found.names]
     np.testing.assert_array_equal(found.p_values, wanted)
@@ -113,7 +113,7 @@ def test_what_else_was_seen_lowers_the_level_and_the_screen_counts_once(result, 
 
 
 def test_by_candidates_every_pair_that_was_looked_at_counts_as_tested(result, table):
-    found = after(result, table, giving(0.001, 0.02), guard=ByCandidates())
+    found = after(result, table, giving(0.001, 0.02), guard=Bonferroni())
     assert result.candidates == 6
     np.testing.assert_allclose(found.adjusted, [0.006, 0.1])
     assert found.correction.level == 0.05

@@ -12,7 +12,7 @@ from dpmic_jax.inference import shuffling
 from dpmic_jax.mic import coding
 from dpmic_jax.mic.characteristic import mic as read_mic
 from dpmic_jax.mic.characteristic import tic as read_tic
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 
 SMALL = {"MICe": MICe(B=6, c=2), "MICr": MICr(B=6, c=2)}
 PAIRS = np.array([[0, 1], [2, 1], [2, 0]])
@@ -59,7 +59,7 @@ def test_a_draw_is_the_same_in_any_batch(key):
 
 def test_a_key_that_breaks_ties_gives_other_orders_here(key):
     n = 30
-    broken = [random(key)(np.zeros(n), column).records for column in range(5)]
+    broken = [RandomTies(key)(np.zeros(n), column).records for column in range(5)]
     for order in shuffles(key, np.arange(5), n):
         assert not any(np.array_equal(order, other) for other in broken)
 

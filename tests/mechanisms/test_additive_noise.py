@@ -16,7 +16,7 @@ from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.rng.keys import event_key, secret_key
 from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrGauss, MICrLap, lattice_points
 from dpmic_jax.mechanisms.published import PublishedMICeLap, PublishedMICrLap
-from dpmic_jax.mic.ties import random
+from dpmic_jax.mic.ties import RandomTies
 
 UNIT = ((0, 1), (0, 1))
 NINE = [(x, y) for x in (0.1, 0.5, 0.9) for y in (0.1, 0.5, 0.9)]
@@ -40,12 +40,12 @@ def points_of(mechanism, lattice, datasets, key=None):
     pairs = np.arange(len(table)).reshape(-1, 2)
     if isinstance(mechanism, MICeLap):
         # Tie draws belong to a column's number, so every data set is cut on its own.
-        cut = replace(mechanism.statistic, ties=random(key)).cut
+        cut = replace(mechanism.statistic, ties=RandomTies(key)).cut
         return [
             int(lattice_points(lattice, cut(table[i : i + 2]), np.array([[0, 1]]))[0])
             for i in range(0, len(table), 2)
         ]
-    cut = mechanism.settings(len(datasets[0])).cut(table, [(0, 1)] * len(table))
+    cut = mechanism.resolve(len(datasets[0])).cut(table, [(0, 1)] * len(table))
     return lattice_points(lattice, cut, pairs).tolist()
 
 
@@ -68,7 +68,7 @@ def law_of(law):
 
 @pytest.mark.parametrize("mechanism", RANGE.values(), ids=RANGE)
 def test_exact_loss_of_the_shipped_law_is_at_most_epsilon(mechanism):
-    law = mechanism.law(4)
+    law = mechanism.noise(4)
     groups = neighbouring_points(mechanism, law.lattice, replace_one(NINE, 4))
     assert exact_loss(law_of(law), groups).at_most(mechanism.epsilon)
 
@@ -130,16 +130,16 @@ def test_the_event_tells_everything_before_data_is_seen(n):
 def test_scale_is_sensitivity_over_epsilon():
     for n in (337, 5000):
         mechanism = MICrLap(epsilon=0.5)
-        law = mechanism.law(n)
+        law = mechanism.noise(n)
         assert law.scale == pytest.approx(float(mechanism.sensitivity(n)) / 0.5, rel=1e-3)
         gauss = MICrGauss(rho=0.125)
-        assert gauss.law(n).scale == pytest.approx(float(gauss.sensitivity(n)) * 2, rel=1e-3)
+        assert gauss.noise(n).scale == pytest.approx(float(gauss.sensitivity(n)) * 2, rel=1e-3)
 
 
 def test_published_noise_is_that_of_the_paper():
-    law = PublishedMICrLap(epsilon=1.0).law(337)
+    law = PublishedMICrLap(epsilon=1.0).noise(337)
     assert law.scale == pytest.approx((4 * np.log2(337) + 6) / 337, rel=1e-3)
-    law = PublishedMICeLap(epsilon=1.0, statistic=MICe(B=7)).law(23)
+    law = PublishedMICeLap(epsilon=1.0, statistic=MICe(B=7)).noise(23)
     assert law.scale == pytest.approx(7 * (2 * np.log2(23) + 4.8) / 23, rel=1e-3)
 
 
@@ -202,13 +202,13 @@ def test_values_are_points_of_the_lattice(columns, mechanism, bounds):
     points = found.value * found.lattice.top
     assert np.all(points == np.floor(points))
     assert np.all((found.value >= 0) & (found.value <= 1))
-    assert found.secret
+    assert found.key_is_secret
 
 
 def test_a_seeded_release_says_so(columns):
     mechanism, bounds = BATCHES["MICrLap"]
     found = mechanism.release_batch(columns, pairs=PAIRS, key=jax.random.key(0), **bounds)
-    assert not found.secret
+    assert not found.key_is_secret
 
 
 def test_noise_differs_between_labels_settings_pairs_and_keys(columns):

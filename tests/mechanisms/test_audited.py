@@ -30,14 +30,14 @@ def keys():
 
 def test_neighbours_are_as_hard_to_tell_apart_as_promised_and_hardly_harder(keys):
     mechanism = MICrLap(epsilon=1.0, statistic=MICr(B=20))
-    law = mechanism.law(200)
+    law = mechanism.noise(200)
     far = 1000 + law.lattice.sensitivity
     found = sampled_loss(draws(law, 1000, keys[0]), draws(law, far, keys[1]), confidence=SURE)
     assert 0.9 < found.epsilon <= 1.0
 
 
 def test_noise_of_two_thirds_the_scale_is_caught(keys):
-    law = MICrLap(epsilon=1.0, statistic=MICr(B=20)).law(200)
+    law = MICrLap(epsilon=1.0, statistic=MICr(B=20)).noise(200)
     weak = replace(law.lattice, sensitivity=2 * law.lattice.sensitivity // 3)
     weak_law = LatticeLaplace(epsilon=law.epsilon, lattice=weak)
     far = 1000 + law.lattice.sensitivity
@@ -50,7 +50,7 @@ def test_noise_of_two_thirds_the_scale_is_caught(keys):
 def test_the_same_key_and_event_on_two_tables_is_caught():
     """Two releases of epsilon 1 cost 2 together; with the same noise they cost everything."""
     mechanism = MICrLap(epsilon=1.0, statistic=MICr(B=20))
-    law, moved = mechanism.law(200), 2000 + mechanism.law(200).lattice.sensitivity
+    law, moved = mechanism.noise(200), 2000 + mechanism.noise(200).lattice.sensitivity
     secret = secret_key()
 
     def both(second, label):
@@ -67,7 +67,7 @@ def test_the_same_key_and_event_on_two_tables_is_caught():
 
 def test_counts_of_a_histogram_are_as_hard_to_tell_apart_as_promised(keys):
     mechanism = MICrHistogram(epsilon=2.0)
-    law, room = mechanism.law(200), mechanism.room(200)
+    law, room = mechanism.noise(200), mechanism.room(200)
     found = sampled_loss(
         draws(law, room + 3, keys[0]), draws(law, room + 4, keys[1]), confidence=SURE
     )

@@ -204,7 +204,7 @@ def test_the_margin_is_what_the_law_needs_to_miss_no_more_often_than_promised():
     n = 2 * rule.margin + 10
     law = rule.pmf(np.full(n, 0.999))  # all cells but the last are empty: the worst case
     assert sum(p for (low, _), p in law.items() if low < 29 / 30) <= 0.05
-    assert rule.margin == math.ceil(math.log(30 / 0.05) / float(rule.law().rate))
+    assert rule.margin == math.ceil(math.log(30 / 0.05) / float(rule.selector().rate))
 
 
 @pytest.mark.parametrize("value", [-7.25, 0.0, 3.3])
@@ -247,8 +247,8 @@ def test_the_event_is_known_before_the_data(rng, key):
     assert dict(event.settings)["within"] == "(0.0, 10.0)"
     found = rule.release(rng.uniform(0, 10, 1000), key=key, label="age")
     assert found.event == event
-    assert not found.secret
-    assert rule.release(rng.uniform(0, 10, 1000), key=secret_key()).secret
+    assert not found.key_is_secret
+    assert rule.release(rng.uniform(0, 10, 1000), key=secret_key()).key_is_secret
 
 
 def test_seeds_reproduce_and_labels_and_settings_make_other_noise(rng):

@@ -11,7 +11,7 @@ from dpmic_jax.mechanisms.mic_star import posterior_median
 
 def release(n, epsilon, values):
     mechanism = dm.MICrLap(epsilon=epsilon)
-    law = mechanism.law(n)
+    law = mechanism.noise(n)
     return dm.Release(np.asarray(values), mechanism.event(n), False, law.scale, law.lattice)
 
 
@@ -24,7 +24,7 @@ def family_of(pairs):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_is_the_weighted_median_by_simulation_from_the_definition(rng, epsilon):
     """Draw a distribution, take its MICr, add noise, clip, and look at who lands near."""
-    n, b = 250, dm.MICrLap(epsilon=epsilon).law(250).scale
+    n, b = 250, dm.MICrLap(epsilon=epsilon).noise(250).scale
     family = family_of(rng.random((40, 2)))
     which = rng.integers(40, size=4_000_000)
     out = np.clip(family.values[which, 0] + rng.laplace(scale=b, size=len(which)), 0, 1)
@@ -53,7 +53,7 @@ def test_the_error_against_mic_star_falls_on_the_family_itself(rng, n):
     family = tuned_defaults.family(n)
     values = np.repeat(family.values, 20, axis=1)
     stars = np.broadcast_to(family.stars[:, None], values.shape)
-    b = dm.MICrLap(epsilon=0.1).law(n).scale
+    b = dm.MICrLap(epsilon=0.1).noise(n).scale
     out = np.clip(values + rng.laplace(scale=b, size=values.shape), 0, 1)
     found = posterior_median(release(n, 0.1, out), family)
     assert np.abs(found - stars).mean() < 0.85 * np.abs(out - stars).mean()

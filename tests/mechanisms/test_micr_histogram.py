@@ -52,14 +52,14 @@ def loss_of_a_count(law, room, n):
 def test_exact_loss_of_a_count_is_at_most_half_of_epsilon(epsilon, records):
     """Counts have noise of their own, so losses of the two that move add up to epsilon."""
     mechanism = MICrHistogram(epsilon=epsilon, relation=ReplaceOne(records))
-    loss = loss_of_a_count(mechanism.law(5), mechanism.room(5), 5)
+    loss = loss_of_a_count(mechanism.noise(5), mechanism.room(5), 5)
     assert loss.at_most(epsilon / 2 / records)
     assert not loss.at_most(epsilon / 2 / records - 1e-6)
 
 
 def test_noise_of_two_thirds_the_scale_is_caught():
     mechanism = MICrHistogram(epsilon=1.0)
-    law = mechanism.law(5)
+    law = mechanism.noise(5)
     weak = TruncatedGeometric(epsilon=law.epsilon * 3 / 2, n=law.n)
     assert not loss_of_a_count(weak, mechanism.room(5), 5).at_most(0.7)
 
@@ -126,7 +126,7 @@ def test_same_key_same_release_in_any_batch(rng):
         np.testing.assert_array_equal(alone.counts[0], found.counts[index])
     single = mechanism.release(X[:, 0], X[:, 1], bounds=UNIT, key=key)
     np.testing.assert_array_equal(single.counts, found.counts[0])
-    assert not single.secret
+    assert not single.key_is_secret
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf")])

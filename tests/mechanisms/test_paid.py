@@ -85,8 +85,8 @@ def test_without_a_number_of_its_own_a_release_would_tell_the_exact_difference(x
         for epsilon in (20.0, 1e6)
         for z in ((x + y) / 2, (2 * x + y) / 3)  # far from 0 and 1, where noise is clipped
     )
-    steps = 3 / mechanism.law(N).lattice.top  # of rounding
-    assert steps < mechanism.law(N).scale / 10
+    steps = 3 / mechanism.noise(N).lattice.top  # of rounding
+    assert steps < mechanism.noise(N).scale / 10
     assert one - other == pytest.approx(exact_one - exact_other, abs=steps)
     with pytest.raises(AssertionError):
         test_a_secret_key_never_draws_the_same_noise_twice(PAIRS["MICrLap"], xy)
@@ -99,7 +99,7 @@ def test_a_seeded_key_repeats_and_says_so(mechanism, xy, ledger):
     paid = release(mechanism, *xy, key=seeded_key(1), ledger=ledger)
     assert told(first) == told(again) == told(paid)
     assert first.event == paid.event == mechanism.event(N)
-    assert not first.secret
+    assert not first.key_is_secret
 
 
 @pytest.mark.parametrize("mechanism", PAIRS.values(), ids=PAIRS)
@@ -211,5 +211,5 @@ def test_a_key_without_its_wrapper_is_as_secret(xy):
     """And its releases get a number of their own."""
     key = secret_key().key
     one, other = (release(PAIRS["MICrLap"], *xy, key=key) for _ in range(2))
-    assert one.secret
+    assert one.key_is_secret
     assert one.event != other.event

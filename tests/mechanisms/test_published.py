@@ -92,5 +92,5 @@ def test_a_batch_of_any_size_has_the_same_values(rng):
     for pair, value in zip(pairs, found.value, strict=True):
         alone = mechanism.release_batch(X, pairs=[pair], bounds=bounds, key=key)
         assert alone.value == pytest.approx([value], abs=1e-6)
-    assert not found.secret
+    assert not found.key_is_secret
     assert np.all((found.value >= 0) & (found.value <= 1))

@@ -13,7 +13,7 @@ from dpmic_jax.mechanisms import sensitivity as bounds
 from dpmic_jax.mic import binning
 from dpmic_jax.mic.characteristic import WEIGHT_BITS, weight
 from dpmic_jax.mic.grids import power
-from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.ties import RandomTies, grouped_ties
 from dpmic_jax.mic.xlogx import UNIT, exact_gains
 
 LOG3 = math.log2(3)
@@ -148,7 +148,7 @@ def test_lemma_3_for_more_records_by_its_closed_form():
 @pytest.mark.parametrize("n", [4, 5, 7, 23, 30, 337, 1000])
 def test_ranks_are_cut_into_parts_as_the_bound_of_mice_takes_them(n, key):
     sizes = range(2, 2 * n)
-    cut = binning.by_rank([np.arange(n, dtype=float)], sizes, random(key))
+    cut = binning.by_rank([np.arange(n, dtype=float)], sizes, RandomTies(key))
     for size, part_of in zip(sizes, binning.codes(cut)[:, 0], strict=True):
         less, longer = divmod(n, size)
         expected = sorted([less + 1] * longer + [less] * (size - longer))
@@ -202,7 +202,7 @@ def test_bounds_are_rational_and_above_the_truth_by_almost_nothing(n):
 
 
 def test_the_bounds_have_the_documented_values(key):
-    micr, mice = MICr(B=47), MICe(ties=random(key))
+    micr, mice = MICr(B=47), MICe(ties=RandomTies(key))
     for n, printed, proven, sharper in [
         (337, 0.1175, 0.0331, 0.0292),
         (5000, 0.01103, 0.00321, 0.00275),
@@ -236,8 +236,8 @@ def test_people_and_vectors_scale_the_bound():
 
 def test_what_is_not_proven_is_refused(key):
     for bound in (bounds.exact, bounds.allowance, bounds.integer_path):
-        with pytest.raises(ValueError, match=r"MICe\(ties=random\(key\)\)"):
-            bound(MICe(ties=grouped), 100)
+        with pytest.raises(ValueError, match=r"MICe\(ties=RandomTies\(key\)\)"):
+            bound(MICe(ties=grouped_ties), 100)
         with pytest.raises(ValueError, match="n >= 2"):
             bound(MICr(B=9), 1)
     with pytest.raises(ValueError, match="n >= 6"):
@@ -246,7 +246,7 @@ def test_what_is_not_proven_is_refused(key):
         bounds.exact(power(0.6), 100)
     with pytest.raises(ValueError, match="k >= 2"):
         bounds.entry_bound(1, 5, 100)
-    assert bounds.exact(MICe(B=60, ties=random(key)), 8) <= 1
+    assert bounds.exact(MICe(B=60, ties=RandomTies(key)), 8) <= 1
 
 
 # --- total variation across a cut

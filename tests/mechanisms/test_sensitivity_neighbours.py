@@ -15,22 +15,22 @@ from dpmic_jax.mechanisms import sensitivity as bounds
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.characteristic import VALUE_BITS, integer_mic
 from dpmic_jax.mic.grids import definition, ladder, reshef
-from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.ties import RandomTies, grouped_ties
 from dpmic_jax.mic.xlogx import UNIT, exact_gains
 
 ONE = 2**VALUE_BITS  # on the integer path
 
 
 @dataclass(frozen=True, eq=False)
-class NoTies(random):
+class NoTies(RandomTies):
     """Unique values need no draw, which would take most of the time here."""
 
     def __call__(self, values, column):
-        return grouped(values, column)
+        return grouped_ties(values, column)
 
 
 @dataclass(frozen=True, eq=False)
-class SameTies(random):
+class SameTies(RandomTies):
     """Data sets side by side in one table break ties as each would alone."""
 
     def __call__(self, values, column):
@@ -197,6 +197,6 @@ def test_a_shifted_square_wave_attains_the_bound_of_mice(rng, key, n, rows):
     before = np.stack([x, y], axis=1)[None]
     after = before.copy()
     after[0, 0] = n, 4 * n
-    statistic = MICe(B=2 * rows, ties=random(key))
+    statistic = MICe(B=2 * rows, ties=RandomTies(key))
     most, _ = largest_move(before, after, statistic)
     assert abs(most - bounds.exact(statistic, n)) <= bounds.allowance(statistic, n)

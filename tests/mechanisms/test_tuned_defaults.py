@@ -91,7 +91,7 @@ def test_what_micr_was_comes_nearer_to_mic_star_as_n_grows():
 
 
 def test_mechanisms_use_it_unless_told_otherwise():
-    assert dm.MICrLap(epsilon=0.3).settings(777) == defaults(777, 0.3)
+    assert dm.MICrLap(epsilon=0.3).resolve(777) == defaults(777, 0.3)
     mine = MICr(B=30)
-    assert dm.MICrLap(epsilon=0.3, statistic=mine).settings(777) == mine
+    assert dm.MICrLap(epsilon=0.3, statistic=mine).resolve(777) == mine
     assert replace(mine, c=3) != mine

@@ -62,7 +62,7 @@ def test_exact_loss_on_every_small_data_set_is_at_most_epsilon(n):
 
 
 def test_exact_loss_of_the_shipped_law_is_at_most_epsilon():
-    law = SMALL.law(5)
+    law = SMALL.noise(5)
     groups = neighbouring_points(law.lattice, 5)
     assert exact_loss(law_of(law), groups).at_most(SMALL.epsilon)
 
@@ -78,7 +78,7 @@ def test_noise_of_two_thirds_the_scale_is_caught(n):
 def test_neighbours_that_are_furthest_apart_are_as_hard_to_tell_as_promised():
     """All records in one corner, and one of them in the opposite corner: really drawn."""
     mechanism, n = VariationLap(epsilon=1.0, parts=8), 60
-    law, together = mechanism.law(n), [(0.1, 0.1)] * n
+    law, together = mechanism.noise(n), [(0.1, 0.1)] * n
     points = [point_of(law.lattice, data, 8) for data in (together, [(0.9, 0.9), *together[1:]])]
     assert points[1] - points[0] in (law.lattice.sensitivity - 1, law.lattice.sensitivity)
     pairs = np.stack([np.arange(300_000), np.zeros(300_000, int)], axis=1)
@@ -148,22 +148,22 @@ def test_the_event_says_what_it_costs_and_a_ledger_refuses_what_it_cannot_pay():
     assert event.sensitivity == 2 * Fraction(4 * 99, 100**2)
     assert event.settings == (("parts", "20"),)
     assert event.mechanism == "VariationLap"
-    ledger = Ledger(Budget(epsilon=2.0)).spend(event)
+    ledger = Ledger(Budget(epsilon=2.0)).charge(event)
     with pytest.raises(BudgetExceeded):
-        ledger.spend(event)
+        ledger.charge(event)
 
 
 def test_a_seeded_key_is_marked_and_a_secret_one_too(columns):
     x, y = columns[:, 0], columns[:, 1]
     mechanism = VariationLap(epsilon=1.0)
-    assert not mechanism.release(x, y, bounds=UNIT, key=jax.random.key(0)).secret
-    assert mechanism.release(x, y, bounds=UNIT, key=secret_key()).secret
+    assert not mechanism.release(x, y, bounds=UNIT, key=jax.random.key(0)).key_is_secret
+    assert mechanism.release(x, y, bounds=UNIT, key=secret_key()).key_is_secret
 
 
 @pytest.mark.parametrize(("n", "parts"), [(2, 3), (25, 10), (250, 32), (10_000, 200), (10**8, 256)])
 def test_there_are_two_root_n_parts_within_reason(n, parts):
     assert parts_for(n) == parts
-    assert VariationLap(epsilon=1.0).settings(n) == parts
+    assert VariationLap(epsilon=1.0).resolve(n) == parts
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_wrong_settings_are_refused_when_made(wrong, error, text):
 
 def test_a_rule_that_gives_wrong_parts_is_refused():
     with pytest.raises(ValueError, match="2 <= parts <= 256"):
-        VariationLap(epsilon=1.0, parts=lambda n: n).settings(1000)
+        VariationLap(epsilon=1.0, parts=lambda n: n).resolve(1000)
 
 
 FOUR = [0.1, 0.2, 0.3, 0.4]

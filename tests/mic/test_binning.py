@@ -13,7 +13,7 @@ from dpmic_jax.data.limits import CategoryLimits, WithMissing
 from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mic import batch, characteristic, coding
 from dpmic_jax.mic.binning import _round, by_range, by_rank, codes
-from dpmic_jax.mic.ties import grouped, random
+from dpmic_jax.mic.ties import RandomTies, grouped_ties
 from dpmic_jax.mic.xlogx import exact_gains
 
 COLUMNS = {
@@ -31,7 +31,7 @@ COLUMNS = {
 )
 def test_grouped_ranks_follow_the_walk_over_tied_groups(values, sizes):
     columns = [values, np.arange(len(values))[::-1].copy(), values // 3]
-    found = codes(by_rank(columns, sizes, grouped))
+    found = codes(by_rank(columns, sizes, grouped_ties))
     for size, parts in zip(sizes, found, strict=True):
         for column, code in zip(columns, parts, strict=True):
             np.testing.assert_array_equal(code, oracles.mass_codes(column, size))
@@ -52,7 +52,7 @@ def test_identifiers_beyond_float64_keep_their_last_bit():
     values = start + np.arange(8)
     (code,) = codes(by_range([values], [(start, start + 8)], [8]))
     np.testing.assert_array_equal(code[0], np.arange(8))
-    (rank,) = codes(by_rank([values], [8], grouped))
+    (rank,) = codes(by_rank([values], [8], grouped_ties))
     np.testing.assert_array_equal(rank[0], np.arange(8))
 
 
@@ -104,7 +104,7 @@ def test_float32_cuts_are_rounded_once():
 def test_cuts_are_where_fine_bins_begin(rng):
     columns = [rng.integers(0, 9, 50), rng.random(50)]
     for partitions in (
-        by_rank(columns, [2, 5, 7], grouped),
+        by_rank(columns, [2, 5, 7], grouped_ties),
         by_range(columns, [(0, 8), (0, 1)], [2, 5, 7]),
     ):
         for fine, cuts, values in zip(partitions.fine, partitions.cuts, columns, strict=True):
@@ -112,7 +112,7 @@ def test_cuts_are_where_fine_bins_begin(rng):
 
 
 def test_random_ties_split_equal_values_evenly(key):
-    (code,) = codes(by_rank([np.zeros(1000), np.zeros(1000)], [4], random(key)))
+    (code,) = codes(by_rank([np.zeros(1000), np.zeros(1000)], [4], RandomTies(key)))
     np.testing.assert_array_equal(np.bincount(code[0]), [250] * 4)
     # Columns are shuffled independently of each other and of the position of a record.
     for a, b in ((code[0], code[1]), (code[0], np.arange(1000) // 250)):
@@ -121,14 +121,14 @@ def test_random_ties_split_equal_values_evenly(key):
 
 def test_random_ties_keep_the_order_of_values(key, rng):
     values = rng.integers(0, 5, 300)
-    (code,) = codes(by_rank([values], [50], random(key)))
+    (code,) = codes(by_rank([values], [50], RandomTies(key)))
     for part in range(49):
         assert values[code[0] == part].max() <= values[code[0] == part + 1].min()
 
 
 def test_random_ties_repeat_with_the_key_only():
     def draw(seed):
-        return codes(by_rank([np.zeros(64)], [8], random(jax.random.key(seed))))
+        return codes(by_rank([np.zeros(64)], [8], RandomTies(jax.random.key(seed))))
 
     np.testing.assert_array_equal(draw(1), draw(1))
     assert np.any(draw(1) != draw(2))

@@ -8,7 +8,7 @@ from dpmic_jax import MICr
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.paper import levels
 from dpmic_jax.paper.store import Store
-from dpmic_jax.screening import bulk
+from dpmic_jax.screening import default_screen_statistic
 from dpmic_jax.screening.simulation import micr_values, simulated
 
 
@@ -24,7 +24,7 @@ def test_settings_are_those_of_the_default_rule_each_once_from_its_least_n(found
     # Beyond n = 100 steps of 2 % are tried.
     for n in (*range(4, 100), 150, 400, 3000):
         for epsilon in (0.001, 0.1, 0.13, 0.22, 0.5, 1.0, 4.0, 20.0):
-            wanted = bulk(n, epsilon).grids(0)
+            wanted = default_screen_statistic(n, epsilon).grids(0)
             (least,) = [start for one, start in found.items() if one.grids(0) == wanted]
             assert least <= 1.02 * n
 

@@ -48,7 +48,7 @@ def test_draws_are_releases_of_the_mechanism_itself(collection, name, mechanism)
 @pytest.mark.slow
 def test_geometric_noise_that_is_next_to_none_leaves_micr(collection):
     """At epsilon = 80 a count changes with a chance of e^-40."""
-    statistic = PublishedMICrGeom(epsilon=80.0).settings(120)
+    statistic = PublishedMICrGeom(epsilon=80.0).resolve(120)
     (found,) = dict(
         real.MECHANISMS["MICr-Geom"](collection, 80.0, None, 2, jax.random.key(0))
     ).values()
@@ -80,7 +80,7 @@ def test_geometric_noise_in_bulk_has_the_law_of_the_mechanism(collection):
     error = wanted.std() * np.sqrt(2 / draws)
     for epsilon, near in ((0.5, True), (0.75, False)):
         # Statistics of Table 2 depend on epsilon: the same one, with other noise.
-        found = _geom(one, mechanism.settings(120), epsilon, draws)
+        found = _geom(one, mechanism.resolve(120), epsilon, draws)
         assert (abs(found.mean() - wanted.mean()) < 5 * error) == near
 
 

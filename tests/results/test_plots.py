@@ -86,7 +86,7 @@ def overlaps(texts, ax):
     ids=["heatmap", "clustermap", "network"],
 )
 def test_every_figure_is_drawn_where_asked_and_says_what_it_cost(draw, secret):
-    found = grouped(secret=secret)
+    found = grouped(key_is_secret=secret)
     _, mine = plt.subplots()
     assert draw(found.plot, mine) is mine
     made = draw(found.plot, None)

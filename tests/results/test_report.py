@@ -89,7 +89,7 @@ def test_names_are_text_and_nothing_else():
 
 @given(names=st.lists(st.text(), min_size=2, max_size=5, unique=True), secret=st.booleans())
 def test_any_names_make_a_page_that_parses(names, secret):
-    text = result_of(tuple(names), secret=secret).to_html()
+    text = result_of(tuple(names), key_is_secret=secret).to_html()
     assert len(Page(text.encode().decode()).rows) == len(names) * (len(names) - 1) // 2
 
 
@@ -128,7 +128,7 @@ def test_how_much_likelier_is_rounded_upwards(epsilon):
 
 @pytest.mark.parametrize("secret", [True, False])
 def test_what_is_seeded_says_so_wherever_it_is_looked_at(secret):
-    text = result_of(secret=secret).to_html()
+    text = result_of(key_is_secret=secret).to_html()
     page = Page(text)
     assert page.one("title")["text"].startswith(SEEDED) is not secret
     assert len(page.all("p", **{"class": "seeded"})) == (not secret)

@@ -183,7 +183,7 @@ def test_the_keyboard_sorts_too(opened):
     assert sorting(driver) == {"★": "descending"}
     assert rows(driver) == found.ranked()
     head(driver, "★").send_keys(Keys.SPACE)
-    weak = [row for row in found.ranked() if row[2] <= found.independence]
+    weak = [row for row in found.ranked() if row[2] <= found.dependence_threshold]
     assert weak
     assert rows(driver)[: len(weak)] == weak
 
@@ -219,7 +219,7 @@ def test_filters_keep_the_rows_that_fit_and_count_them(opened):
     head(driver, "mic").click()
     least.clear()
     starred.click()
-    expect(lambda row: row[2] > found.independence)
+    expect(lambda row: row[2] > found.dependence_threshold)
     words.send_keys("dose age")
     expect(lambda row: {"dose", "age"} == set(row[:2]))
 
@@ -314,7 +314,7 @@ def test_two_hundred_columns_are_shown_in_portions(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_of_the_page_has_its_colours(opened, browser, tmp_path, scheme):
-    _, text = whole_page(statement=statement_of(n=400, secret=False))
+    _, text = whole_page(statement=statement_of(n=400, key_is_secret=False))
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     driver = opened(text)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from made_results import NAMES, result_of, statement_of
 
-from dpmic_jax.results import ScreenResult, flavour_of
+from dpmic_jax.results import ScreenResult, backend_of
 
 
 def test_rows_are_the_released_values_strongest_first():
@@ -62,7 +62,10 @@ def test_top_is_the_head_of_the_ranking():
     few = found.top(3)
     assert few.ranked() == found.ranked()[:3]
     assert few.statement == found.statement
-    assert (few.candidates, few.independence) == (found.candidates, found.independence)
+    assert (few.candidates, few.dependence_threshold) == (
+        found.candidates,
+        found.dependence_threshold,
+    )
     assert few.ask == "all pairs, strongest 3 shown"
     assert found.top(10) is found
     with pytest.raises(ValueError, match="k >= 1"):
@@ -74,7 +77,7 @@ def test_top_is_the_head_of_the_ranking():
 def test_frames_come_in_the_callers_flavour(make, rows):
     frame = make({"a": [1.0, 2.0]})
     pairs = result_of().pairs[:rows]
-    found = result_of(pairs=pairs, mic=np.linspace(0, 1, rows), flavour=flavour_of(frame))
+    found = result_of(pairs=pairs, mic=np.linspace(0, 1, rows), backend=backend_of(frame))
     tidy = found.to_frame()
     assert type(tidy) is type(frame)
     table = tidy if isinstance(tidy, pa.Table) else pa.table(tidy)
@@ -88,7 +91,7 @@ def test_frames_come_in_the_callers_flavour(make, rows):
 
 
 def test_arrays_have_no_flavour_and_give_pandas():
-    assert flavour_of(np.ones((3, 2))) is None
+    assert backend_of(np.ones((3, 2))) is None
     assert isinstance(result_of().to_frame(), pd.DataFrame)
 
 
@@ -110,7 +113,7 @@ def test_no_way_leads_from_a_result_to_the_data(make):
     frame = make(data)
     names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
     store = np.full((10, 3), 0.5)  # a view of it must not keep it
-    found = result_of(tuple(names), mic=store[:, 0], flavour=flavour_of(frame))
+    found = result_of(tuple(names), mic=store[:, 0], backend=backend_of(frame))
     seen = reachable(found)
     assert id(found.mic) in seen
     assert id(found.statement) in seen
@@ -142,14 +145,14 @@ def test_what_differs_is_not_equal():
         "mic": np.nextafter(found.mic, 0),
         "noise_sd": 0.021,
         "half_width": 0.041,
-        "independence": 0.31,
+        "dependence_threshold": 0.31,
         "candidates": 11,
         "ask": "top 10",
         "statement": statement_of(ledger=None),
     }
     for name, value in changes.items():
         assert dataclasses.replace(found, **{name: value}) != found, name
-    assert dataclasses.replace(found, flavour="polars") == found
+    assert dataclasses.replace(found, backend="polars") == found
     assert found != "found"
 
 
@@ -203,7 +206,7 @@ def test_missing_libraries_are_named(tmp_path, monkeypatch):
         ({"mic": np.full(10, 1.01)}, ValueError, "mic in"),
         ({"noise_sd": float("inf")}, ValueError, "noise_sd"),
         ({"half_width": -0.1}, ValueError, "half_width"),
-        ({"independence": float("nan")}, ValueError, "independence"),
+        ({"dependence_threshold": float("nan")}, ValueError, "dependence_threshold"),
         ({"candidates": 9}, ValueError, "candidates >= 10"),
         ({"ask": "two\nlines"}, ValueError, "ask"),
         ({"statement": None}, TypeError, "statement"),

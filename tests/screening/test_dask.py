@@ -29,7 +29,7 @@ from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import Above, AllPairs, Resources, TopK, create_ledger
 from dpmic_jax.screening import distributed as on_a_worker
 from dpmic_jax.screening.distributed import Cluster, WorkersLostError, one_tile, some_values
-from dpmic_jax.screening.execution import Here, Task
+from dpmic_jax.screening.execution import LocalExecutor, ScreenTask
 from dpmic_jax.screening.planning import plan
 from dpmic_jax.screening.tiles import opened
 
@@ -109,9 +109,9 @@ def grave(client, tmp_path):
     path = tmp_path / "grave"
 
     def ready(path, at=10):
-        from dpmic_jax.screening.tiles import Work
+        from dpmic_jax.screening.tiles import TileScorer
 
-        real, begun = Work.tiles, itertools.count(1)
+        real, begun = TileScorer.tiles, itertools.count(1)
 
         def tiles(*arguments):
             found = real(*arguments)
@@ -122,13 +122,13 @@ def grave(client, tmp_path):
                     os.kill(os.getpid(), signal.SIGKILL)
             return found
 
-        Work.tiles, Work.real_tiles = tiles, real
+        TileScorer.tiles, TileScorer.real_tiles = tiles, real
         return os.getpid()
 
     def restored():
-        from dpmic_jax.screening.tiles import Work
+        from dpmic_jax.screening.tiles import TileScorer
 
-        Work.tiles = getattr(Work, "real_tiles", Work.tiles)
+        TileScorer.tiles = getattr(TileScorer, "real_tiles", TileScorer.tiles)
 
     yield path, set(client.run(ready, str(path)).values())
     client.run(restored)
@@ -187,7 +187,7 @@ def a_task(source, ask, *, size=7, label="run x"):
         relation=ReplaceOne(1),
         label=label,
     )
-    return Task(source, planned, Resources(), size)
+    return ScreenTask(source, planned, Resources(), size)
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def test_values_travel_noised(parquet, folder):
     key_file.save(folder.path / "key", seeded_key(1))
     task = a_task(parquet(), AllPairs(), size=21)
     found = np.frombuffer(one_tile(task, folder, 0), "<i4")
-    ((_, other),) = Here(task, seeded_key(2), ()).tiles([0], lambda _: None)
+    ((_, other),) = LocalExecutor(task, seeded_key(2), ()).tiles([0], lambda _: None)
     assert (np.frombuffer(other, "<i4") != found).sum() >= 15
 
 

@@ -163,7 +163,7 @@ def test_a_finished_run_gives_its_result_again_and_reads_nothing(out, file, ledg
 
 def test_a_finished_run_of_a_secret_key_stays(out):
     first = screened(out=out, key=secret_key())
-    assert first.statement.secret
+    assert first.statement.key_is_secret
     assert same_bits(screened(out=out, key=secret_key()), first)
 
 

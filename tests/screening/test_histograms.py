@@ -8,7 +8,7 @@ from small import BOUNDS, STATISTIC, columns, screened
 
 from dpmic_jax import Budget, secret_key
 from dpmic_jax.data.schema import schema_of
-from dpmic_jax.screening import buy_histograms, create_ledger
+from dpmic_jax.screening import create_ledger, release_histograms
 
 WIDER = {**BOUNDS, "a": (0.0, 2.0)}
 
@@ -26,7 +26,7 @@ def ledger(tmp_path):
 def bought(result, **changes):
     settings = {"pairs": [("a", "b")], "bounds": BOUNDS, "epsilon": 1.0, "key": secret_key()}
     table = changes.pop("table", columns())
-    return buy_histograms(result, table, **{**settings, **changes})
+    return release_histograms(result, table, **{**settings, **changes})
 
 
 def test_a_run_that_is_done_is_of_its_bounds(result, ledger, tmp_path):

@@ -7,7 +7,15 @@ import pytest
 from small import STATISTIC, N, columns, screened
 
 from dpmic_jax import MICr
-from dpmic_jax.screening import Above, Against, AllPairs, TopK, bulk, independence, preview
+from dpmic_jax.screening import (
+    Above,
+    Against,
+    AllPairs,
+    TopK,
+    default_screen_statistic,
+    independence,
+    preview,
+)
 
 SCREEN = import_module("dpmic_jax.screening.screen")
 
@@ -30,7 +38,7 @@ def no_simulation(monkeypatch):
 def test_a_preview_of_default_settings_simulates_nothing(no_simulation, ask, n):
     names = tuple(columns())
     found = preview(columns=names, n=n, epsilon=20.0, ask=ask)
-    assert found.plan.statistic == bulk(n, float(found.plan.values.epsilon))
+    assert found.plan.statistic == default_screen_statistic(n, float(found.plan.values.epsilon))
     assert "called dependent above" in str(found)
     with pytest.raises(SimulationError):
         str(preview(columns=names, n=n, epsilon=20.0, ask=ask, statistic=MICr(B=9, c=1)))
@@ -40,7 +48,13 @@ def test_a_screen_of_default_settings_simulates_nothing(no_simulation):
     names = ("a", "b")
     table = {name: columns()[name] for name in names}
     bounds = dict.fromkeys(names, (-3.0, 3.0))
-    assert 0 < screened(table, bounds=bounds, epsilon=1.0, statistic=bulk).independence < 1
+    assert (
+        0
+        < screened(
+            table, bounds=bounds, epsilon=1.0, statistic=default_screen_statistic
+        ).dependence_threshold
+        < 1
+    )
 
 
 def test_what_goes_wrong_with_a_level_ends_the_screen(no_simulation):
@@ -62,7 +76,7 @@ def test_a_level_is_found_while_the_screen_works(monkeypatch):
 
     monkeypatch.setattr(SCREEN, "dependence_level", level)
     monkeypatch.setattr(SCREEN, "released", released)
-    assert screened().independence == 0.25
+    assert screened().dependence_threshold == 0.25
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
@@ -91,4 +105,4 @@ def test_what_ends_the_work_does_not_wait_for_the_level(monkeypatch, problem):
 def test_a_level_outside_the_table_is_that_of_its_plan():
     found = screened(epsilon=20.0)
     planned = preview(columns=found.names, n=N, epsilon=20.0, ask=AllPairs(), statistic=STATISTIC)
-    assert found.independence == independence.dependence_level(planned.plan)
+    assert found.dependence_threshold == independence.dependence_level(planned.plan)

@@ -14,7 +14,7 @@ from scipy.stats import kurtosis
 from dpmic_jax import MICr
 from dpmic_jax.mic.grids import all_sizes, definition, ladder
 from dpmic_jax.paper import levels as making
-from dpmic_jax.screening import bulk, simulation
+from dpmic_jax.screening import default_screen_statistic, simulation
 from dpmic_jax.screening.levels import MOST_RECORDS, made_by, shipped
 from dpmic_jax.screening.simulation import micr_values
 
@@ -33,13 +33,13 @@ def written(row):
 @given(st.floats(math.log(4), math.log(1e7)), st.floats(-12, 6))
 def test_every_default_is_in_the_table(log_n, log_epsilon):
     n = round(math.exp(log_n))
-    assert shipped(bulk(n, math.exp(log_epsilon)), min(n, MOST_RECORDS))
+    assert shipped(default_screen_statistic(n, math.exp(log_epsilon)), min(n, MOST_RECORDS))
 
 
 @pytest.mark.parametrize("n", [4, 24, 25, 26, 49, 51, 99, 101, 251, 501, 1001, 2501, 5001, 10**5])
 def test_every_default_near_an_entry_of_the_table_of_defaults_is_in_it(n):
     for epsilon in (0.01, 0.1, 0.1001, 0.12, 0.2, 0.299, 0.3, 0.301, 0.9, 1.0, 2.0, 3.0, 10.0):
-        assert shipped(bulk(n, epsilon), min(n, MOST_RECORDS))
+        assert shipped(default_screen_statistic(n, epsilon), min(n, MOST_RECORDS))
 
 
 @pytest.mark.parametrize(

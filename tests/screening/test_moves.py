@@ -9,7 +9,7 @@ from dpmic_jax.mic.grids import ladder
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening import Above, AllPairs, TopK
 from dpmic_jax.screening.planning import plan
-from dpmic_jax.screening.tiles import DEFAULT, Work
+from dpmic_jax.screening.tiles import DEFAULT, TileScorer
 
 NAMES, BOUNDS = ("a", "b", "c"), {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}
 ASKS = [AllPairs(), TopK(1), Above(0.3, 2)]
@@ -30,7 +30,7 @@ def planned(ask, n, records=1):
 
 def points(plan, table):
     """On the lattice that noise is added to first, and on that of the values."""
-    work = Work(open_source(dict(zip(NAMES, table.T, strict=True)), BOUNDS), plan, DEFAULT)
+    work = TileScorer(open_source(dict(zip(NAMES, table.T, strict=True)), BOUNDS), plan, DEFAULT)
     lattices = [plan.values.lattice] + ([plan.choice.lattice] if plan.choice else [])
     return [np.concatenate(list(work._points(plan.pairs, lattice))) for lattice in lattices]
 

@@ -17,7 +17,7 @@ from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.paper import tuning
 from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
-from dpmic_jax.screening.planning import bulk, plan
+from dpmic_jax.screening.planning import default_screen_statistic, plan
 
 COLUMNS = tuple(f"c{i}" for i in range(12))
 PAIRS = 66
@@ -203,9 +203,9 @@ def test_the_parts_add_up_to_no_more_than_the_whole(ask, epsilon, delta, records
 )
 def test_the_budget_that_is_asked_for_pays_for_it_exactly_once(ask, epsilon, delta, records):
     found = planned(ask, epsilon=epsilon, delta=delta, records=records, n=10**6)
-    ledger = Ledger(Budget(epsilon, delta, ReplaceOne(records))).spend(found.event)
+    ledger = Ledger(Budget(epsilon, delta, ReplaceOne(records))).charge(found.event)
     with pytest.raises(BudgetExceeded):
-        ledger.spend(found.event)
+        ledger.charge(found.event)
 
 
 def test_gaussian_noise_that_delta_cannot_pay_for_is_not_taken():
@@ -244,13 +244,13 @@ def test_a_rule_is_given_the_epsilon_of_each_value():
     planned(epsilon=3.0, statistic=rule)
     planned(TopK(4, share=0.25), epsilon=3.0, statistic=rule)
     assert given == [(20_000, pytest.approx(3 / PAIRS)), (20_000, pytest.approx(3 * 0.75 / 4))]
-    assert planned(statistic=bulk).statistic.sizes == ladder(1.25)
+    assert planned(statistic=default_screen_statistic).statistic.sizes == ladder(1.25)
 
 
 @given(st.floats(math.log(4), math.log(1e7)), st.floats(-9, 5))
 def test_the_default_is_the_next_rung_of_the_cheap_setting(log_n, log_epsilon):
     n, epsilon = round(math.exp(log_n)), math.exp(log_epsilon)
-    cheap, found = cheap_defaults(n, epsilon), bulk(n, epsilon)
+    cheap, found = cheap_defaults(n, epsilon), default_screen_statistic(n, epsilon)
     rungs = [B for B in tuning.CELLS if B <= 150]
     assert found.B in rungs
     assert found.c in range(1, 6)
@@ -266,7 +266,7 @@ def test_tables_of_other_lengths_and_widths_have_the_same_default():
     wanted = MICr(B=150, c=5, sizes=ladder(1.25))
     for n, columns in ((20_000, 12), (14_321, 17)):
         names = tuple(f"c{i}" for i in range(columns))
-        assert planned(n=n, names=names, statistic=bulk).statistic == wanted
+        assert planned(n=n, names=names, statistic=default_screen_statistic).statistic == wanted
 
 
 @pytest.mark.parametrize(

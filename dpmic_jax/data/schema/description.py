@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from dpmic_jax.data.schema.rules import FixedValue, Number, OwnBin, Rule, Value, twice
+from dpmic_jax.data.schema.rules import FixedValue, MissingBin, Number, Rule, Value, twice
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def _fields(rule: Rule) -> str:
     else:
         lines = [f"categories = [{', '.join(map(_text, rule.values))}]"]
         lines += ["ordered = true"] * rule.ordered
-    if isinstance(rule.missing, OwnBin):
+    if isinstance(rule.missing, MissingBin):
         lines.append('missing = "bin"')
     elif isinstance(rule.missing, FixedValue):
         lines.append(f"missing = {{ value = {_text(rule.missing.value)} }}")
@@ -94,7 +94,7 @@ def _fields(rule: Rule) -> str:
 def _as_json(rule: Rule) -> dict[str, Any]:
     # "refused" is what the default was once: digests of bounds go on being what they were, and
     # with them the noise of seeded runs.
-    missing: Any = "bin" if isinstance(rule.missing, OwnBin) else "refused"
+    missing: Any = "bin" if isinstance(rule.missing, MissingBin) else "refused"
     if isinstance(rule.missing, FixedValue):
         missing = {"value": rule.missing.value}
     if isinstance(rule, Number):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpmic_jax.data.schema.description import Schema, heading
-from dpmic_jax.data.schema.rules import Categories, FixedValue, Number, OwnBin, Rule
+from dpmic_jax.data.schema.rules import Categories, FixedValue, MissingBin, Number, Rule
 
 _WHAT_TO_WRITE = "write low = ... and high = ..., or categories = [...], or ignore = true"
 
@@ -132,7 +132,7 @@ def _from_toml(name: str, fields: Any) -> Rule | None:
     return _named(name, Number, fields["low"], fields["high"], **missing)
 
 
-def _missing(name: str, fields: dict[str, Any]) -> OwnBin | FixedValue | None:
+def _missing(name: str, fields: dict[str, Any]) -> MissingBin | FixedValue | None:
     """What a bounds file says of missing values, or nothing for the default."""
     given = fields.get("missing")
     if given is None:
@@ -147,7 +147,7 @@ def _missing(name: str, fields: dict[str, Any]) -> OwnBin | FixedValue | None:
         )
         return None
     if given == "bin":
-        return OwnBin()
+        return MissingBin()
     if isinstance(given, dict) and given.keys() == {"value"}:
         return FixedValue(given["value"])
     raise ValueError(

@@ -25,7 +25,7 @@ class SparePart:
 
 
 @dataclass(frozen=True)
-class OwnBin:
+class MissingBin:
     """Missing values have a part of their own in every partition."""
 
 
@@ -36,7 +36,7 @@ class FixedValue:
     value: Value
 
 
-Missing = Midpoint | SparePart | OwnBin | FixedValue
+Missing = Midpoint | SparePart | MissingBin | FixedValue
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Number:
 
     low: float
     high: float
-    missing: Midpoint | OwnBin | FixedValue = field(default=Midpoint(), kw_only=True)
+    missing: Midpoint | MissingBin | FixedValue = field(default=Midpoint(), kw_only=True)
 
     def __post_init__(self):
         object.__setattr__(self, "low", _finite(self.low, "low"))
@@ -86,7 +86,7 @@ class Categories:
     """
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
-    missing: SparePart | OwnBin | FixedValue = field(default=SparePart(), kw_only=True)
+    missing: SparePart | MissingBin | FixedValue = field(default=SparePart(), kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
     # A field, for Python calls (0, 1) and (False, True) equal.
     kind: type = field(init=False, repr=False)
@@ -145,7 +145,7 @@ def _finite(value: Any, what: str) -> float:
 
 
 def _check_missing(missing: Any, default: type) -> None:
-    if not isinstance(missing, default | OwnBin | FixedValue):
+    if not isinstance(missing, default | MissingBin | FixedValue):
         raise TypeError(
-            f"expected missing as {default.__name__}, OwnBin or FixedValue, got {missing!r}"
+            f"expected missing as {default.__name__}, MissingBin or FixedValue, got {missing!r}"
         )

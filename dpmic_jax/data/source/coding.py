@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Shaped
 
 from dpmic_jax.data.limits import CategoryLimits, Column, Limits, WithMissing
-from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, Number, OwnBin, Rule
+from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule
 from dpmic_jax.data.source.cells import UNDECLARED
 
 MISSING = -2  # among codes; what is not declared becomes the same
@@ -23,11 +23,11 @@ def limits(rule: Rule) -> Limits:
     """Where `by_range` cuts a column; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
     if isinstance(rule, Number):
         low, high = rule.low, rule.high
-    elif isinstance(rule.missing, OwnBin | FixedValue):
+    elif isinstance(rule.missing, MissingBin | FixedValue):
         low, high = -0.5, len(rule.values) - 0.5
     else:
         return CategoryLimits(len(rule.values))
-    return WithMissing(low, high) if isinstance(rule.missing, OwnBin) else (low, high)
+    return WithMissing(low, high) if isinstance(rule.missing, MissingBin) else (low, high)
 
 
 def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -99,7 +99,7 @@ def whole_codes(
 def codes(found: Codes, rule: Categories) -> Column:
     """Codes in the smallest dtype, or in float64 where missing ones have their own bin."""
     missing, count = found < 0, len(rule.values)
-    if isinstance(rule.missing, OwnBin):
+    if isinstance(rule.missing, MissingBin):
         return np.where(missing, -np.inf, found.astype(np.float64))
     if isinstance(rule.missing, FixedValue):
         found = np.where(missing, rule.values.index(rule.missing.value), found)

@@ -21,7 +21,7 @@ import numpy as np
 from dpmic_jax.dp.accounting import zcdp as conversion
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.accounting.zcdp import UP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, chance, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
 
 Profile = Callable[[float], float]
 
@@ -50,16 +50,16 @@ def totals(events: Iterable[Event]) -> Totals:
         guarantees[event.guarantee] += event.count
     finite = all(math.isfinite(each.epsilon) for each in guarantees)
     return Totals(
-        epsilon=sum((k * written(each.epsilon) for each, k in guarantees.items()), Fraction())
+        epsilon=sum((k * as_fraction(each.epsilon) for each, k in guarantees.items()), Fraction())
         if finite
         else None,
         delta=sum(
-            (k * written(g.delta) for g, k in guarantees.items() if math.isfinite(g.epsilon)),
+            (k * as_fraction(g.delta) for g, k in guarantees.items() if math.isfinite(g.epsilon)),
             Fraction(),
         ),
-        rho=sum((k * written(each.rho) for each, k in guarantees.items()), Fraction()),
+        rho=sum((k * as_fraction(each.rho) for each, k in guarantees.items()), Fraction()),
         variation=sum(
-            (k * written(g.delta) for g, k in guarantees.items() if math.isinf(g.epsilon)),
+            (k * as_fraction(g.delta) for g, k in guarantees.items() if math.isinf(g.epsilon)),
             Fraction(),
         ),
     )
@@ -97,9 +97,9 @@ def basic(events: Iterable[Event]) -> Profile:
     epsilon, delta, _, _ = totals(events)
 
     def profile(at: float) -> float:
-        if epsilon is None or written(at) < epsilon:
+        if epsilon is None or as_fraction(at) < epsilon:
             return 1.0
-        return min(at_least(delta), 1.0)
+        return min(ceil_to_float(delta), 1.0)
 
     return profile
 
@@ -108,7 +108,7 @@ def zcdp(events: Iterable[Event]) -> Profile:
     """Rhos add up; epsilon-DP is zCDP with rho = epsilon tanh(epsilon/2)."""
     events = tuple(events)
     sums = totals(events)
-    rho, failure = at_least(sums.rho), _failure(events)
+    rho, failure = ceil_to_float(sums.rho), _failure(events)
 
     def profile(at: float) -> float:
         delta = conversion.deltas(rho, np.array([at])).item() if rho else 0.0
@@ -140,8 +140,8 @@ def optimal(events: Iterable[Event]) -> Profile:
         if math.isfinite(event.guarantee.epsilon):
             signs[event.guarantee.epsilon] += event.count
         else:
-            rest += event.count * written(event.guarantee.rho)
-    rho, failure = at_least(rest), _failure(events)
+            rest += event.count * as_fraction(event.guarantee.rho)
+    rho, failure = ceil_to_float(rest), _failure(events)
     losses, chances = _loss(signs)
 
     def profile(at: float) -> float:
@@ -206,14 +206,14 @@ def epsilon_at(events: Iterable[Event], delta: float) -> float:
     events = tuple(events)
     plain = totals(events)
     least = smallest_epsilon(best(events), delta)
-    if plain.epsilon is not None and plain.delta <= written(delta):
-        return min(least, at_least(plain.epsilon))
+    if plain.epsilon is not None and plain.delta <= as_fraction(delta):
+        return min(least, ceil_to_float(plain.epsilon))
     return least
 
 
 def smallest_epsilon(profile: Profile, delta: float) -> float:
     """The least epsilon, to 12 digits and rounded up, where a profile is at most `delta`."""
-    delta = chance("delta", delta)
+    delta = check_probability("delta", delta)
     if profile(0.0) <= delta:
         return 0.0
     low, high = 0.0, 2.0**-30
@@ -228,7 +228,7 @@ def smallest_epsilon(profile: Profile, delta: float) -> float:
 
 
 def _with(failure: float, delta: float, variation: Fraction) -> float:
-    return min((failure + (1 - failure) * delta + at_least(variation)) * UP, 1.0)
+    return min((failure + (1 - failure) * delta + ceil_to_float(variation)) * UP, 1.0)
 
 
 def _failure(events: Iterable[Event]) -> float:
@@ -247,7 +247,7 @@ def _loss(signs: Counter[float]) -> tuple[np.ndarray, np.ndarray]:
     A group of k signs is a binomial on a lattice of step 2 epsilon. Where the groups' common
     step is too fine, a coarser one is used, and losses between two points are split.
     """
-    groups = [(written(epsilon), *_binomial(epsilon, k)) for epsilon, k in signs.items()]
+    groups = [(as_fraction(epsilon), *_binomial(epsilon, k)) for epsilon, k in signs.items()]
     step = _common_step([2 * epsilon for epsilon, _, _ in groups])
     width = sum((2 * epsilon * len(chances) for epsilon, _, chances in groups), Fraction())
     if len(groups) > 1 and width > _POINTS * step:

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
 
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, chance, positive, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    as_fraction,
+    ceil_to_float,
+    check_positive,
+    check_positive_int,
+    check_probability,
+)
 
 _VERSION = 1
 
 
-def concentrated(epsilon: float) -> float:
+def pure_to_zcdp(epsilon: float) -> float:
     """The smallest rho for which every epsilon-DP mechanism is rho-zCDP: epsilon tanh(epsilon/2).
 
     Every epsilon-DP pair is a post-processing of randomised response with odds e^epsilon
@@ -24,14 +30,14 @@ def concentrated(epsilon: float) -> float:
     divergence is at most alpha epsilon tanh(epsilon/2), with equality as alpha -> 1. It is
     below the epsilon^2/2 of Bun and Steinke (2016). Rounded upwards, the same on any machine.
     """
-    positive("epsilon", epsilon)
+    check_positive("epsilon", epsilon)
     if epsilon < 2**-20:
-        return at_least(written(epsilon) ** 2 / 2)
+        return ceil_to_float(as_fraction(epsilon) ** 2 / 2)
     with decimal.localcontext(decimal.Context(prec=60)):
         exact = decimal.Decimal(repr(float(epsilon)))
         odds = (-exact).exp()
         rho = exact * (1 - odds) / (1 + odds)
-        return at_least(Fraction(rho * (1 + decimal.Decimal("1e-40"))))
+        return ceil_to_float(Fraction(rho * (1 + decimal.Decimal("1e-40"))))
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class ReplaceOne:
     records: int = 1
 
     def __post_init__(self):
-        object.__setattr__(self, "records", whole("records", self.records))
+        object.__setattr__(self, "records", check_positive_int("records", self.records))
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class PureDP:
     epsilon: float
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
 
     @property
     def delta(self) -> float:
@@ -59,7 +65,7 @@ class PureDP:
 
     @property
     def rho(self) -> float:
-        return concentrated(self.epsilon)
+        return pure_to_zcdp(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,14 @@ class ApproximateDP:
     delta: float
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", chance("delta", self.delta))
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_probability("delta", self.delta))
         if self.delta == 0:
             raise ValueError("expected 0 < delta < 1; a guarantee with delta = 0 is PureDP")
 
     @property
     def rho(self) -> float:
-        return concentrated(self.epsilon)
+        return pure_to_zcdp(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ class ZCDP:
     delta: float = 0.0
 
     def __post_init__(self):
-        object.__setattr__(self, "rho", positive("rho", self.rho))
-        object.__setattr__(self, "delta", chance("delta", self.delta))
+        object.__setattr__(self, "rho", check_positive("rho", self.rho))
+        object.__setattr__(self, "delta", check_probability("delta", self.delta))
 
     @property
     def epsilon(self) -> float:
@@ -145,8 +151,8 @@ class Event:
             raise TypeError(f"expected sensitivity as a Fraction, got {self.sensitivity!r}")
         if self.sensitivity <= 0:
             raise ValueError(f"expected sensitivity > 0, got {self.sensitivity}")
-        object.__setattr__(self, "n", whole("n", self.n))
-        object.__setattr__(self, "count", whole("count", self.count))
+        object.__setattr__(self, "n", check_positive_int("n", self.n))
+        object.__setattr__(self, "count", check_positive_int("count", self.count))
         object.__setattr__(self, "sensitivity", Fraction(self.sensitivity))
         object.__setattr__(self, "settings", _canonical_settings(self.settings))
 
@@ -166,7 +172,7 @@ class Event:
         return self._total(self.guarantee.rho)
 
     def _total(self, each: float) -> float:
-        return each if math.isinf(each) else at_least(self.count * written(each))
+        return each if math.isinf(each) else ceil_to_float(self.count * as_fraction(each))
 
     def to_json(self) -> str:
         """Canonical text: equal events have equal text, different events different text."""

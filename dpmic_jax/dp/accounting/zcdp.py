@@ -17,7 +17,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, chance, positive
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    ceil_to_float,
+    check_positive,
+    check_probability,
+    floor_to_float,
+)
 
 # More than all rounding errors of the double precision formulas below together.
 UP = 1 + 2.0**-36
@@ -53,29 +58,29 @@ def _deltas(rho: float, epsilons: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=256)
 def epsilon_for(rho: float, delta: float) -> float:
     """The smallest epsilon that the conversion gives a rho-zCDP mechanism at `delta`."""
-    rho_, log_delta = Decimal(repr(positive("rho", rho))), _log_delta(delta)
+    rho_, log_delta = Decimal(repr(check_positive("rho", rho))), _log_delta(delta)
 
     def epsilon(log_a: Decimal) -> Decimal:
         a, gap = _order(log_a)
         return (1 + a) * rho_ - (log_delta + gap) / a
 
-    return at_least(Fraction(max(_least(epsilon), Decimal(0))) * (1 + Fraction(1, 10**30)))
+    return ceil_to_float(Fraction(max(_least(epsilon), Decimal(0))) * (1 + Fraction(1, 10**30)))
 
 
 @lru_cache(maxsize=256)
 def rho_for(epsilon: float, delta: float) -> float:
     """The largest rho for which rho-zCDP is (epsilon, delta)-DP by the conversion."""
-    epsilon_, log_delta = Decimal(repr(positive("epsilon", epsilon))), _log_delta(delta)
+    epsilon_, log_delta = Decimal(repr(check_positive("epsilon", epsilon))), _log_delta(delta)
 
     def minus_rho(log_a: Decimal) -> Decimal:
         a, gap = _order(log_a)
         return -(epsilon_ + (log_delta + gap) / a) / (1 + a)
 
-    return at_most(Fraction(max(-_least(minus_rho), Decimal(0))) * (1 - Fraction(1, 10**30)))
+    return floor_to_float(Fraction(max(-_least(minus_rho), Decimal(0))) * (1 - Fraction(1, 10**30)))
 
 
 def _log_delta(delta: float) -> Decimal:
-    if not chance("delta", delta):
+    if not check_probability("delta", delta):
         raise ValueError("expected 0 < delta < 1; zCDP implies no (epsilon, 0)-DP")
     return Decimal(repr(float(delta))).ln(_DIGITS)
 

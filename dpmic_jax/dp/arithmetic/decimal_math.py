@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from decimal import Decimal
 from fractions import Fraction
 
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least
+from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float
 
 _MARGIN = Fraction(1, 10**30)
 HALF = Decimal("0.5")
@@ -28,7 +28,7 @@ def exactly(value: float) -> Decimal:
 
 def up(value: Decimal) -> float:
     """The float next above a value that is known to more than 30 digits."""
-    return at_least(Fraction(value) * (1 + _MARGIN))
+    return ceil_to_float(Fraction(value) * (1 + _MARGIN))
 
 
 def x_log_x(value: Decimal) -> Decimal:

@@ -5,7 +5,7 @@ import operator
 from fractions import Fraction
 
 
-def written(value: float) -> Fraction:
+def as_fraction(value: float) -> Fraction:
     """The decimal number a caller wrote: 1/10 for 0.1, not the binary number beside it.
 
     All exact sums of privacy costs are sums of these, so ten charges of 0.1 are 1.
@@ -13,23 +13,23 @@ def written(value: float) -> Fraction:
     return Fraction(repr(float(value)))
 
 
-def at_least(value: Fraction) -> float:
+def ceil_to_float(value: Fraction) -> float:
     """The smallest float that is not below `value`, as it is written."""
     try:
         nearest = float(value)
     except OverflowError:
         return math.inf
-    while nearest < math.inf and written(nearest) < value:
+    while nearest < math.inf and as_fraction(nearest) < value:
         nearest = math.nextafter(nearest, math.inf)
     return nearest
 
 
-def at_most(value: Fraction) -> float:
+def floor_to_float(value: Fraction) -> float:
     """The largest float that is not above `value`, as it is written."""
-    return 0.0 - at_least(-value)
+    return 0.0 - ceil_to_float(-value)
 
 
-def positive(name: str, value: float) -> float:
+def check_positive(name: str, value: float) -> float:
     """`value` as a float, if it is above zero and finite."""
     number = _number(name, value)
     if not 0 < number < math.inf:
@@ -37,7 +37,7 @@ def positive(name: str, value: float) -> float:
     return number
 
 
-def chance(name: str, value: float) -> float:
+def check_probability(name: str, value: float) -> float:
     """`value` as a float, if it is at least 0 and below 1."""
     number = _number(name, value)
     if not 0 <= number < 1:
@@ -45,7 +45,7 @@ def chance(name: str, value: float) -> float:
     return number
 
 
-def whole(name: str, value: int) -> int:
+def check_positive_int(name: str, value: int) -> int:
     """`value` as an int, if it is a whole number above zero."""
     if isinstance(value, bool):
         raise TypeError(f"expected {name} to be a whole number, got {value}")

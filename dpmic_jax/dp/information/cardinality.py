@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Guarantee, PureDP
 from dpmic_jax.dp.arithmetic.decimal_math import entropy, exactly, precise, up
-from dpmic_jax.dp.arithmetic.exact_decimal import chance
+from dpmic_jax.dp.arithmetic.exact_decimal import check_probability
 from dpmic_jax.dp.information.binary_records import bit_to_mi
 from dpmic_jax.dp.information.guarantees import MIDP, Count, VariationDP, cardinal, expect
 from dpmic_jax.dp.information.implications import (
@@ -60,7 +60,7 @@ def near_mi(mi: MIDP, *, variation: float, values: Count, outputs: Count) -> MID
     since not being told costs at most h(v). k is the lesser count.
     """
     expect("the bound for what is near an MI-DP mechanism", MIDP, mi)
-    if not chance("variation", variation):
+    if not check_probability("variation", variation):
         return mi
     count = _lesser("the bound for what is near an MI-DP mechanism", values, outputs)
     with precise(variation):

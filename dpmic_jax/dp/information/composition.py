@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.dp.information.cardinality import most_nats, to_mi
 from dpmic_jax.dp.information.guarantees import KLDP, MIDP, Count, cardinal, expect
 
@@ -25,7 +25,7 @@ def composed(guarantees: Iterable[Nats]) -> Nats:
     sum in the limit. For epsilon-DP mechanisms it is below what the sum of their epsilons gives.
     """
     kind, nats = _same_kind("Corollaries 2 and 3", guarantees)
-    return kind(at_least(sum(map(written, nats), Fraction())))
+    return kind(ceil_to_float(sum(map(as_fraction, nats), Fraction())))
 
 
 def disjoint(guarantees: Iterable[Nats]) -> Nats:
@@ -48,12 +48,12 @@ def total_mi(events: Iterable[Event], *, values: Count) -> MIDP:
     `values` counts what all of them together may be.
     """
     each = [
-        event.count * written(to_mi(event.guarantee, values=values, outputs=float("inf")).nats)
+        event.count * as_fraction(to_mi(event.guarantee, values=values, outputs=float("inf")).nats)
         for event in events
     ]
     if not each:
         raise ValueError("expected at least one event, got none")
-    return MIDP(min(at_least(sum(each, Fraction())), most_nats(cardinal("values", values))))
+    return MIDP(min(ceil_to_float(sum(each, Fraction())), most_nats(cardinal("values", values))))
 
 
 def _same_kind(theorem: str, guarantees: Iterable[Nats]) -> tuple[type[Nats], list[float]]:

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
 from dpmic_jax.dp.arithmetic.decimal_math import exactly, precise, up
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive_int
 from dpmic_jax.dp.information.cardinality import variation_to_mi
 from dpmic_jax.dp.information.guarantees import MIDP, Count, VariationDP, cardinal, expect
 from dpmic_jax.dp.information.implications import mi_to_variation
@@ -22,14 +22,14 @@ from dpmic_jax.dp.information.implications import mi_to_variation
 def pure_group(pure: PureDP, *, records: int) -> PureDP:
     """Property 7: epsilon-DP for one record is k epsilon-DP for k."""
     expect("Property 7", PureDP, pure)
-    return PureDP(at_least(whole("records", records) * written(pure.epsilon)))
+    return PureDP(ceil_to_float(check_positive_int("records", records) * as_fraction(pure.epsilon)))
 
 
 def variation_group(variation: VariationDP, *, records: int) -> VariationDP:
     """Property 8: (0, delta)-DP for one record is (0, k delta)-DP for k, delta 1 at most."""
     expect("Property 8", VariationDP, variation)
-    total = whole("records", records) * written(variation.delta)
-    return VariationDP(min(at_least(total), 1.0))
+    total = check_positive_int("records", records) * as_fraction(variation.delta)
+    return VariationDP(min(ceil_to_float(total), 1.0))
 
 
 def approximate_group(approximate: ApproximateDP, *, records: int) -> ApproximateDP:
@@ -40,7 +40,7 @@ def approximate_group(approximate: ApproximateDP, *, records: int) -> Approximat
     (epsilon, delta) promises nothing, `to_variation` and Property 8 may.
     """
     expect("Property 9", ApproximateDP, approximate)
-    steps = whole("records", records) - 1
+    steps = check_positive_int("records", records) - 1
     with precise(approximate.epsilon):
         epsilon, delta = exactly(approximate.epsilon), exactly(approximate.delta)
         share = (1 - (-(steps + 1) * epsilon).exp()) / (1 - (-epsilon).exp())
@@ -51,7 +51,7 @@ def approximate_group(approximate: ApproximateDP, *, records: int) -> Approximat
             f"Property 9 gives records={records} a delta of 1 or more, which promises nothing: "
             "expected fewer records, or a smaller epsilon or delta"
         )
-    return ApproximateDP(at_least(records * written(approximate.epsilon)), total)
+    return ApproximateDP(ceil_to_float(records * as_fraction(approximate.epsilon)), total)
 
 
 def mi_of_group(mi: MIDP, *, records: int, values: Count, outputs: Count) -> MIDP:

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dpmic_jax.dp.arithmetic.exact_decimal import positive
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive
 
 Kind = TypeVar("Kind")
 Count = int | float
@@ -23,7 +23,7 @@ class KLDP:
     nats: float
 
     def __post_init__(self):
-        object.__setattr__(self, "nats", positive("nats", self.nats))
+        object.__setattr__(self, "nats", check_positive("nats", self.nats))
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MIDP:
     nats: float
 
     def __post_init__(self):
-        object.__setattr__(self, "nats", positive("nats", self.nats))
+        object.__setattr__(self, "nats", check_positive("nats", self.nats))
 
     @property
     def bits(self) -> float:
@@ -55,7 +55,7 @@ class VariationDP:
     delta: float
 
     def __post_init__(self):
-        object.__setattr__(self, "delta", positive("delta", self.delta))
+        object.__setattr__(self, "delta", check_positive("delta", self.delta))
         if self.delta > 1:
             raise ValueError(f"expected 0 < delta <= 1, got {self.delta}")
 

@@ -16,7 +16,7 @@ from dpmic_jax.dp.arithmetic.decimal_math import (
     up,
     variation_by,
 )
-from dpmic_jax.dp.arithmetic.exact_decimal import positive
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive
 from dpmic_jax.dp.information.guarantees import KLDP, MIDP, VariationDP, expect
 
 
@@ -119,7 +119,7 @@ def trade(guarantee: PureDP | ApproximateDP, *, epsilon: float) -> ApproximateDP
       epsilon: epsilon', above 0 (for 0 see `to_variation`) and below that of the guarantee.
     """
     expect("Property 3", (PureDP, ApproximateDP), guarantee)
-    if positive("epsilon", epsilon) >= guarantee.epsilon:
+    if check_positive("epsilon", epsilon) >= guarantee.epsilon:
         raise ValueError(
             f"Property 3 trades for a smaller epsilon: expected 0 < epsilon < "
             f"{guarantee.epsilon:g}, got {epsilon:g}"

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Generic, TypeVar
 
 from dpmic_jax.dp.accounting.events import PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive_int
 from dpmic_jax.dp.information.composition import composed
 from dpmic_jax.dp.information.guarantees import KLDP, MIDP
 
@@ -69,5 +69,7 @@ def pure_mixed_group(personal: Personal[PureDP], *, records: Mapping[str, int]) 
     """Property 7 for some records of each group named: epsilons add up, k_g times epsilon_g."""
     if not records:
         raise ValueError("Property 7 needs records of at least one group, got none")
-    losses = (whole(g, k) * written(personal[g].epsilon) for g, k in records.items())
-    return PureDP(at_least(sum(losses, Fraction())))
+    losses = (
+        check_positive_int(g, k) * as_fraction(personal[g].epsilon) for g, k in records.items()
+    )
+    return PureDP(ceil_to_float(sum(losses, Fraction())))

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.decimal_math import entropy, exactly, precise, up
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive_int
 from dpmic_jax.dp.information.cardinality import most_nats
 from dpmic_jax.dp.information.guarantees import (
     KLDP,
@@ -24,7 +24,7 @@ from dpmic_jax.dp.information.guarantees import (
 def equation_21(pure: PureDP) -> KLDP:
     """Lemma 1: epsilon-DP is min(epsilon, epsilon^2)-KL-DP."""
     expect("Lemma 1", PureDP, pure)
-    return KLDP(min(pure.epsilon, at_least(written(pure.epsilon) ** 2)))
+    return KLDP(min(pure.epsilon, ceil_to_float(as_fraction(pure.epsilon) ** 2)))
 
 
 def pinsker(kl: KLDP) -> VariationDP:
@@ -75,7 +75,7 @@ def corollary_5(mi: MIDP, *, records: int, values: Count, outputs: Count) -> MID
     The paper does not say so, but the formula has no meaning for t > 1. Its log is natural.
     """
     expect("Corollary 5", MIDP, mi)
-    apart = whole("records", records) * math.sqrt(2 * mi.nats)
+    apart = check_positive_int("records", records) * math.sqrt(2 * mi.nats)
     if not apart <= 1:
         raise ValueError(
             f"Corollary 5 needs records * sqrt(2 nats) <= 1, got {apart:g}: beyond, "
@@ -96,7 +96,7 @@ def lemma_4(pure: PureDP, *, order: float) -> RenyiMIDP:
 def corollary_6(pure: PureDP, *, records: int, order: float) -> RenyiMIDP:
     """epsilon-DP tells at most n epsilon nats about all n records, of any order alpha >= 0."""
     expect("Corollary 6", PureDP, pure)
-    total = at_least(whole("records", records) * written(pure.epsilon))
+    total = ceil_to_float(check_positive_int("records", records) * as_fraction(pure.epsilon))
     return RenyiMIDP(lemma_4(pure, order=order).order, total)
 
 

@@ -7,10 +7,16 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dpmic_jax.dp.accounting.composition import Totals, combined, numerical, totals
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne, concentrated
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne, pure_to_zcdp
 from dpmic_jax.dp.accounting.zcdp import epsilon_for, rho_for
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, chance, positive, written
-from dpmic_jax.dp.conversions import RECORD_BITS, Units, units
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    as_fraction,
+    ceil_to_float,
+    check_positive,
+    check_probability,
+    floor_to_float,
+)
+from dpmic_jax.dp.conversions import RECORD_BITS, PrivacyCost, privacy_cost
 
 _INEXACT_SHARE = Fraction(1, 64)
 
@@ -19,7 +25,7 @@ class BudgetExceeded(Exception):  # noqa: N818 - a refusal, not a mistake of the
     """An event costs more than is left; nothing was charged."""
 
 
-class Amount(NamedTuple):
+class PrivacyAmount(NamedTuple):
     """An amount of privacy in three currencies; see `Ledger.spent` and `Ledger.left`."""
 
     epsilon: float
@@ -66,29 +72,29 @@ class Budget:
     failure_share: float = 1 / 64
 
     def __post_init__(self):
-        object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
-        object.__setattr__(self, "delta", chance("delta", self.delta))
+        object.__setattr__(self, "epsilon", check_positive("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", check_probability("delta", self.delta))
         if not isinstance(self.relation, ReplaceOne):
             raise TypeError(f"expected relation=ReplaceOne(records), got {self.relation!r}")
         if self.failure_share != 1:
-            chance("failure_share", self.failure_share)
+            check_probability("failure_share", self.failure_share)
         object.__setattr__(self, "failure_share", float(self.failure_share))
 
     @property
     def failures(self) -> Fraction:
         """What events' own deltas may add up to."""
-        return written(self.delta) * written(self.failure_share)
+        return as_fraction(self.delta) * as_fraction(self.failure_share)
 
     @property
     def inexact(self) -> Fraction:
         """What noise that is off its law may add to delta; nothing if zCDP is refused."""
-        return written(self.delta) * _INEXACT_SHARE if self.rest else Fraction()
+        return as_fraction(self.delta) * _INEXACT_SHARE if self.rest else Fraction()
 
     @property
     def rest(self) -> float:
         """The delta that is left for the conversion from zCDP."""
-        share = 1 - written(self.failure_share) - _INEXACT_SHARE
-        return at_most(written(self.delta) * max(share, Fraction()))
+        share = 1 - as_fraction(self.failure_share) - _INEXACT_SHARE
+        return floor_to_float(as_fraction(self.delta) * max(share, Fraction()))
 
     @property
     def rho(self) -> float:
@@ -101,8 +107,8 @@ class Budget:
 
     def holds(self, sums: Totals) -> bool:
         """Whether events of these sums keep the promise: nothing else of them decides."""
-        within_epsilon = sums.epsilon is not None and sums.epsilon <= written(self.epsilon)
-        within_rho = sums.rho <= written(self.rho)
+        within_epsilon = sums.epsilon is not None and sums.epsilon <= as_fraction(self.epsilon)
+        within_rho = sums.rho <= as_fraction(self.rho)
         within_failures = sums.delta <= self.failures
         within_inexact = numerical(sums.variation, self.epsilon) <= self.inexact
         return within_failures and within_inexact and (within_epsilon or within_rho)
@@ -115,22 +121,28 @@ class Account(NamedTuple):
     sums: Totals
 
     @property
-    def spent(self) -> Amount:
+    def spent(self) -> PrivacyAmount:
         """See `Ledger.spent`."""
         budget, sums = self.budget, self.sums
         delta = sums.delta + numerical(sums.variation, budget.epsilon)
-        plain = math.inf if sums.epsilon is None else at_least(sums.epsilon)
-        rho = at_least(sums.rho)
+        plain = math.inf if sums.epsilon is None else ceil_to_float(sums.epsilon)
+        rho = ceil_to_float(sums.rho)
         converted = epsilon_for(rho, budget.rest) if rho and budget.rest else math.inf
-        return Amount(min(plain, converted), at_least(delta), rho)
+        return PrivacyAmount(min(plain, converted), ceil_to_float(delta), rho)
 
     @property
-    def left(self) -> Amount:
+    def left(self) -> PrivacyAmount:
         """See `Ledger.left`."""
         budget, sums = self.budget, self.sums
-        rho = max(at_most(written(budget.rho) - sums.rho), 0.0)
-        plain = 0.0 if sums.epsilon is None else at_most(written(budget.epsilon) - sums.epsilon)
-        return Amount(max(plain, _pure(rho), 0.0), at_most(budget.failures - sums.delta), rho)
+        rho = max(floor_to_float(as_fraction(budget.rho) - sums.rho), 0.0)
+        plain = (
+            0.0
+            if sums.epsilon is None
+            else floor_to_float(as_fraction(budget.epsilon) - sums.epsilon)
+        )
+        return PrivacyAmount(
+            max(plain, _pure(rho), 0.0), floor_to_float(budget.failures - sums.delta), rho
+        )
 
     def admit(self, event: Event) -> None:
         """Raise unless `event` may be next."""
@@ -180,20 +192,22 @@ class Ledger:
             raise BudgetExceeded(f"the {len(self.events)} events do not fit {self.budget}")
 
     @property
-    def spent(self) -> Amount:
+    def spent(self) -> PrivacyAmount:
         """The delta and rho of all events, and the least epsilon of a budget that admits them."""
         return self._account.spent
 
     @property
-    def left(self) -> Amount:
+    def left(self) -> PrivacyAmount:
         """The largest epsilon, or rho, or own delta of one event that would be admitted next."""
         return self._account.left
 
-    def units(self, *, delta: float, beta: float, record_bits: int = RECORD_BITS) -> Units:
+    def privacy_cost(
+        self, *, delta: float, beta: float, record_bits: int = RECORD_BITS
+    ) -> PrivacyCost:
         """What was spent, in all units: see `dp.conversions.units`, which has the arguments."""
-        return units(self.events, delta=delta, beta=beta, record_bits=record_bits)
+        return privacy_cost(self.events, delta=delta, beta=beta, record_bits=record_bits)
 
-    def spend(self, event: Event) -> "Ledger":
+    def charge(self, event: Event) -> "Ledger":
         """Enter `event` in a new ledger, or refuse it."""
         self._account.admit(event)
         return replace(self, events=(*self.events, event))
@@ -206,9 +220,9 @@ class Ledger:
 def _pure(rho: float) -> float:
     """The largest epsilon for which epsilon-DP is rho-zCDP, to 12 digits, rounded down."""
     low, high = 0.0, 1.0
-    while rho and concentrated(high) <= rho:
+    while rho and pure_to_zcdp(high) <= rho:
         low, high = high, 2 * high
     while rho and high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if concentrated(middle) <= rho else (low, middle)
+        low, high = (middle, high) if pure_to_zcdp(middle) <= rho else (low, middle)
     return low

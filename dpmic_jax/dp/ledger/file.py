@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.dp.ledger.budget import Account, Amount, Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.ledger.budget import Account, Budget, BudgetExceeded, Ledger, PrivacyAmount
 from dpmic_jax.dp.ledger.format import Contents, Header, Receipt, State
 from dpmic_jax.dp.ledger.reservations import GivenBack, Reservation
 from dpmic_jax.dp.ledger.store import (
@@ -140,7 +140,7 @@ class LedgerFile:
                 raise BudgetExceeded(f"none of {times} charges was reserved: {error}") from None
             return append(connection, state, reservation)
 
-    def release(self, serial: int) -> None:
+    def cancel_reservation(self, serial: int) -> None:
         """Give back what is left of the reservation of entry `serial`; see `reservations`."""
         with self._writing() as (connection, state):
             if serial not in state.standing.reserved:
@@ -202,11 +202,11 @@ class LedgerFile:
         return self.ledger.events
 
     @property
-    def spent(self) -> Amount:
+    def spent(self) -> PrivacyAmount:
         return self.ledger.spent
 
     @property
-    def left(self) -> Amount:
+    def left(self) -> PrivacyAmount:
         """As `Ledger.left`, for a charge that nothing is reserved for."""
         state = self._read()
         return Account(state.header.budget, state.standing.taken).left

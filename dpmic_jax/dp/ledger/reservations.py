@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from dpmic_jax.dp.accounting.composition import Totals, combined, totals
 from dpmic_jax.dp.accounting.events import ZCDP, Event, canonical
-from dpmic_jax.dp.arithmetic.exact_decimal import whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Reservation:
     def __post_init__(self):
         if not isinstance(self.event, Event):
             raise TypeError(f"expected an Event, got {self.event!r}")
-        object.__setattr__(self, "times", whole("times", self.times))
+        object.__setattr__(self, "times", check_positive_int("times", self.times))
 
     @property
     def whole_event(self) -> Event:
@@ -55,7 +55,7 @@ class GivenBack:
     serial: int
 
     def __post_init__(self):
-        object.__setattr__(self, "serial", whole("serial", self.serial))
+        object.__setattr__(self, "serial", check_positive_int("serial", self.serial))
 
     def to_json(self) -> str:
         return canonical({"release": self.serial})

@@ -5,7 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dpmic_jax.dp.arithmetic.exact_decimal import chance
+from dpmic_jax.dp.arithmetic.exact_decimal import check_probability
 
 LOG2_E = math.log2(math.e)
 
@@ -42,7 +42,7 @@ class MaxInformation:
         if not isinstance(self.laws, Laws):
             raise TypeError(f"expected laws=Laws.ANY or Laws.PRODUCT, got {self.laws!r}")
         object.__setattr__(self, "bits", float(self.bits))
-        object.__setattr__(self, "beta", chance("beta", self.beta))
+        object.__setattr__(self, "beta", check_probability("beta", self.beta))
 
     def level(self, alpha: float) -> float:
         """Theorem 1.3: who rejects at p <= (alpha - beta) / 2^bits errs with chance <= alpha.
@@ -89,7 +89,7 @@ def from_nats(nats: float, beta: float, laws: Laws) -> MaxInformation:
 
 def significance(alpha: float) -> float:
     """`alpha` as a float, if it is above 0 and below 1."""
-    if not chance("alpha", alpha):
+    if not check_probability("alpha", alpha):
         raise ValueError(f"Theorem 1.3 needs 0 < alpha < 1, got {alpha}")
     return float(alpha)
 

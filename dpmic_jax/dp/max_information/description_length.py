@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from dpmic_jax.dp.arithmetic.exact_decimal import whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 from dpmic_jax.dp.max_information.bounds import (
     Correction,
     Laws,
@@ -21,7 +21,7 @@ class DescriptionLength:
     values: int
 
     def __post_init__(self):
-        object.__setattr__(self, "values", whole("values", self.values))
+        object.__setattr__(self, "values", check_positive_int("values", self.values))
 
     def at(self, beta: float) -> MaxInformation:
         """max(log2((m - 1)/(4 beta)), log2(m (1 - beta))) bits (Theorem F), for any distribution.

@@ -7,7 +7,13 @@ import numpy as np
 
 from dpmic_jax.dp.accounting import composition
 from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, positive, whole, written
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    as_fraction,
+    ceil_to_float,
+    check_positive,
+    check_positive_int,
+    floor_to_float,
+)
 from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation, significance
 from dpmic_jax.dp.max_information.description_length import DescriptionLength
 from dpmic_jax.dp.max_information.mutual import InformationTheorem
@@ -66,13 +72,13 @@ def corrected_level_after(alpha: float, steps: Iterable[Event | DescriptionLengt
     events, choices = _split(steps)
     if not events:
         return DescriptionLength(choices).corrected(alpha)
-    share = at_most(written(significance(alpha)) / choices)
+    share = floor_to_float(as_fraction(significance(alpha)) / choices)
     found = _highest(_theorems_after(events), share)
     if choices == 1:
         return found
     return found._replace(
         bits=found.bits + math.log2(choices),
-        beta=at_least(choices * written(found.beta)),
+        beta=ceil_to_float(choices * as_fraction(found.beta)),
         theorem=f"Bonferroni over {choices} and {found.theorem}",
     )
 
@@ -80,7 +86,7 @@ def corrected_level_after(alpha: float, steps: Iterable[Event | DescriptionLengt
 def largest_epsilon(level: float, *, alpha: float, n: int) -> float:
     """The largest epsilon whose corrected level at `alpha` is at least `level`; 6 digits, down."""
     _below(level, alpha)
-    start = math.log(alpha / level) / whole("n", n) * (1 - 1e-9)
+    start = math.log(alpha / level) / check_positive_int("n", n) * (1 - 1e-9)
     return _largest(lambda epsilon: [pure(epsilon, n), AnyLaw(epsilon, n)], start, level, alpha)
 
 
@@ -88,7 +94,7 @@ def largest_rho(level: float, *, alpha: float, n: int) -> float:
     """The largest rho whose corrected level at `alpha` is at least `level`; 6 digits, down."""
     _below(level, alpha)
     coins = alpha * math.log(alpha / level) + (1 - alpha) * math.log((1 - alpha) / (1 - level))
-    start = coins / whole("n", n) * (1 - 1e-9)
+    start = coins / check_positive_int("n", n) * (1 - 1e-9)
     return _largest(lambda rho: _theorems(ZCDP(rho), n), start, level, alpha)
 
 
@@ -96,7 +102,7 @@ def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:
     if isinstance(spent, DescriptionLength):
         return [spent]
     if isinstance(spent, PureDP):
-        return [pure(spent.epsilon, n), AnyLaw(spent.epsilon, whole("n", n))]
+        return [pure(spent.epsilon, n), AnyLaw(spent.epsilon, check_positive_int("n", n))]
     if isinstance(spent, ApproximateDP):
         return [approximate(spent.epsilon, spent.delta, n)]
     if isinstance(spent, ZCDP):
@@ -110,7 +116,9 @@ def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:
 def _of_rho(rho: float, each: float, variation: float, n: int) -> list[Theorem]:
     """Theorems for rho-zCDP whose divergence is at most `each` nats a record."""
     found: list[Theorem] = [
-        InformationTheorem(nats=at_least(whole("n", n) * written(each)), laws=Laws.PRODUCT),
+        InformationTheorem(
+            nats=ceil_to_float(check_positive_int("n", n) * as_fraction(each)), laws=Laws.PRODUCT
+        ),
         concentrated(rho, n),
     ]
     return [Inexact(theorem, variation) for theorem in found] if variation else found
@@ -121,9 +129,9 @@ def _theorems_after(events: tuple[Event, ...]) -> list[Theorem]:
     if any(event.n != n for event in events):
         raise ValueError("expected events on the same records: they have different n")
     kinds = {type(event.guarantee) for event in events}
-    rho = at_least(sums.rho)
+    rho = ceil_to_float(sums.rho)
     if kinds == {PureDP} and sums.epsilon is not None:
-        epsilon = at_least(sums.epsilon)
+        epsilon = ceil_to_float(sums.epsilon)
         whole_cost = _theorems(PureDP(epsilon), n)
         if len(events) == 1 and events[0].count == 1:
             return whole_cost
@@ -134,7 +142,7 @@ def _theorems_after(events: tuple[Event, ...]) -> list[Theorem]:
         ]
     found: list[Theorem] = [_along_curve(events)]
     if ApproximateDP not in kinds:
-        found += _of_rho(rho, rho, at_least(sums.variation), n)
+        found += _of_rho(rho, rho, ceil_to_float(sums.variation), n)
     return found
 
 
@@ -144,11 +152,11 @@ def _along_curve(events: tuple[Event, ...]) -> Theorem:
     rho = float(sums.rho)
     high = rho + 2 * math.sqrt(100 * rho)
     if sums.epsilon is not None:
-        high = min(high, at_least(sums.epsilon))
+        high = min(high, ceil_to_float(sums.epsilon))
     epsilons = [float(each) for each in np.geomspace(high / 200, high, _CURVE)]
     curve = [(epsilon, profile(epsilon)) for epsilon in epsilons]
     if sums.epsilon is not None:
-        curve.append((at_least(sums.epsilon), at_least(sums.delta)))
+        curve.append((ceil_to_float(sums.epsilon), ceil_to_float(sums.delta)))
     curve = [(epsilon, delta) for epsilon, delta in curve if delta < 1]
     return profiled(curve, events[0].n) if curve else Nothing()
 
@@ -175,7 +183,7 @@ def _highest(theorems: Iterable[Theorem], alpha: float) -> Correction:
 
 
 def _below(level: float, alpha: float) -> None:
-    if not 0 < positive("level", level) < significance(alpha):
+    if not 0 < check_positive("level", level) < significance(alpha):
         raise ValueError(f"expected 0 < level < alpha = {alpha:g}, got {level}")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_positive_int
 from dpmic_jax.dp.max_information.bounds import (
     LOG2_E,
     MARGIN,
@@ -35,7 +35,7 @@ class InformationTheorem:
     theorem: str = "Theorem D (mutual information)"
 
     def __post_init__(self):
-        object.__setattr__(self, "nats", positive("nats", self.nats))
+        object.__setattr__(self, "nats", check_positive("nats", self.nats))
 
     def at(self, beta: float) -> MaxInformation:
         """The line with intercept `beta` above all (q, p) with kl(p || q) <= nats."""
@@ -84,20 +84,20 @@ def lemma_1_5(nats: float, beta: float, laws: Laws) -> MaxInformation:
     below 1.45 beta. `InformationTheorem` is smaller again.
     """
     spare("Lemma 1.5", beta)
-    bits = (positive("nats", nats) * LOG2_E + 0.54) / beta
+    bits = (check_positive("nats", nats) * LOG2_E + 0.54) / beta
     return MaxInformation(bits * (1 + MARGIN), beta, laws)
 
 
 def corollary_c_2(alpha: float, nats: float) -> float:
     """The level (alpha/2) 2^(-(2/alpha)(m + 0.54)) for m bits of mutual information, as printed."""
-    bits = positive("nats", nats) * LOG2_E
+    bits = check_positive("nats", nats) * LOG2_E
     return significance(alpha) / 2 * 2.0 ** (-2 / alpha * (bits + 0.54)) * (1 - MARGIN)
 
 
 def russo_zou(alpha: float, nats: float) -> float:
     """The largest gamma < 1/2 with gamma + sqrt(m / ln(1/(2 gamma))) <= alpha; m in nats."""
     significance(alpha)
-    positive("nats", nats)
+    check_positive("nats", nats)
 
     def errs(log_gamma: float) -> float:
         return math.exp(log_gamma) + math.sqrt(nats / -(log_gamma + math.log(2)))
@@ -116,7 +116,7 @@ def mutual_information_printed(bound: MaxInformation, values: int) -> float:
     `values` is how many values the data can take. This is the paper's statement; the one in the
     conference version was smaller and has no known proof.
     """
-    values, kept = whole("values", values), -math.expm1(-bound.bits / LOG2_E)
+    values, kept = check_positive_int("values", values), -math.expm1(-bound.bits / LOG2_E)
     if not (bound.bits > 0 and bound.beta <= 3 * kept / 20):
         raise ValueError(
             f"Lemma 1.5 needs k > 0 and 0 <= beta <= 3 (1 - 2^-k)/20 = {3 * kept / 20:g}; "
@@ -132,7 +132,7 @@ def mutual_information(bound: MaxInformation, values: int) -> float:
     The least of ln(values) and, over t > 0 with w = beta/(1 - e^-t),
     k ln 2 + t + w ln(values) + max over v <= w of v ln(1/v).
     """
-    most, nats = math.log(whole("values", values)), bound.bits / LOG2_E
+    most, nats = math.log(check_positive_int("values", values)), bound.bits / LOG2_E
 
     def total(t: np.ndarray) -> np.ndarray:
         w = -bound.beta / np.expm1(-t)

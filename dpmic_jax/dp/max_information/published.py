@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_positive_int
 from dpmic_jax.dp.max_information.bounds import Laws, MaxInformation, from_nats, spare
 from dpmic_jax.dp.max_information.search import least
 
@@ -16,13 +16,13 @@ _RANGE = "0 < epsilon <= 1/2 and 0 < delta < epsilon"
 
 def pure_any(epsilon: float, n: int) -> MaxInformation:
     """Theorem 1.4, first form: log2(e) epsilon n bits at beta = 0, whatever the law of the data."""
-    return from_nats(positive("epsilon", epsilon) * whole("n", n), 0.0, Laws.ANY)
+    return from_nats(check_positive("epsilon", epsilon) * check_positive_int("n", n), 0.0, Laws.ANY)
 
 
 def pure_product(epsilon: float, n: int, beta: float) -> MaxInformation:
     """Theorem 1.4, second form: epsilon^2 n/2 + epsilon sqrt(n ln(2/beta)/2) nats."""
     spare("Theorem 1.4", beta)
-    epsilon, n = positive("epsilon", epsilon), whole("n", n)
+    epsilon, n = check_positive("epsilon", epsilon), check_positive_int("n", n)
     nats = epsilon**2 * n / 2 + epsilon * math.sqrt(n * math.log(2 / beta) / 2)
     return from_nats(nats, beta, Laws.PRODUCT)
 
@@ -41,7 +41,11 @@ def approximate_product(epsilon: float, delta: float, n: int, beta: float) -> Ma
     that these are nats. Infinite if no delta-hat brings n (delta' + delta'') below beta.
     """
     spare("Theorem 3.1", beta)
-    epsilon, delta, n = positive("epsilon", epsilon), positive("delta", delta), whole("n", n)
+    epsilon, delta, n = (
+        check_positive("epsilon", epsilon),
+        check_positive("delta", delta),
+        check_positive_int("n", n),
+    )
     if not (epsilon <= 0.5 and delta < epsilon):
         raise ValueError(
             f"Theorem 3.1 needs {_RANGE}; got epsilon = {epsilon:g}, delta = {delta:g}"
@@ -76,4 +80,4 @@ def nu(epsilon: float, hat: np.ndarray) -> np.ndarray:
 def description_length(values: int, beta: float) -> MaxInformation:
     """log2(values/beta) bits for an output of so many values (Dwork et al. 2015, Theorem 17)."""
     spare("the description-length bound", beta)
-    return from_nats(math.log(whole("values", values) / beta), beta, Laws.ANY)
+    return from_nats(math.log(check_positive_int("values", values) / beta), beta, Laws.ANY)

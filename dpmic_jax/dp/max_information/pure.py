@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from dpmic_jax.dp.arithmetic.exact_decimal import positive, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_positive_int
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
 
 NAME = "Theorem B (epsilon-DP)"
@@ -22,7 +22,7 @@ NAME = "Theorem B (epsilon-DP)"
 
 def pure(epsilon: float, n: int) -> MomentTheorem:
     """The bound for an epsilon-DP computation on n independent records."""
-    epsilon, n = positive("epsilon", epsilon), whole("n", n)
+    epsilon, n = check_positive("epsilon", epsilon), check_positive_int("n", n)
 
     def moment(s: np.ndarray) -> Moment:
         return Moment(n * log_moment(s, epsilon), np.zeros_like(s))
@@ -42,7 +42,7 @@ def mean(epsilon: float) -> float:
 
     As L(x) + x L'(x) at x = epsilon/2, which loses no digits.
     """
-    half = positive("epsilon", epsilon) / 2
+    half = check_positive("epsilon", epsilon) / 2
     # x coth x - 1, alternating where it is a series
     series = half**2 / 3 - half**4 / 45 + 2 * half**6 / 945
     slope = series if half < 0.1 else half / math.tanh(half) - 1

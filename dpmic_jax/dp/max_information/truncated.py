@@ -14,7 +14,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dpmic_jax.dp.arithmetic.exact_decimal import chance, positive, whole
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    check_positive,
+    check_positive_int,
+    check_probability,
+)
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
 
 _SHARES = (1e-4, 1e6)
@@ -28,8 +32,8 @@ def approximate(epsilon: float, delta: float, n: int) -> MomentTheorem:
 
 def profiled(curve: Sequence[tuple[float, float]], n: int) -> MomentTheorem:
     """The bound for a computation that is (epsilon, delta)-DP at every point of `curve`."""
-    epsilons = np.array([positive("epsilon", epsilon) for epsilon, _ in curve])
-    deltas = np.array([chance("delta", delta) for _, delta in curve])
+    epsilons = np.array([check_positive("epsilon", epsilon) for epsilon, _ in curve])
+    deltas = np.array([check_probability("delta", delta) for _, delta in curve])
     low = epsilons.min()
 
     def cut(over: np.ndarray) -> np.ndarray:
@@ -44,7 +48,7 @@ def profiled(curve: Sequence[tuple[float, float]], n: int) -> MomentTheorem:
 
 def concentrated(rho: float, n: int) -> MomentTheorem:
     """The bound for a rho-zCDP computation on n independent records."""
-    rho = positive("rho", rho)
+    rho = check_positive("rho", rho)
 
     def cut(log_tail: np.ndarray) -> np.ndarray:
         return rho + 2 * np.sqrt(rho * log_tail)
@@ -79,7 +83,7 @@ def _theorem(
     n: int,
 ) -> MomentTheorem:
     """Theorem C, with c = cut(x) for x in `width`."""
-    n = whole("n", n)
+    n = check_positive_int("n", n)
 
     def moment(s: np.ndarray, x: np.ndarray, share: np.ndarray) -> Moment:
         c = cut(x)

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Int, Int32
 
 from dpmic_jax.dp.accounting.events import ZCDP, PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least
+from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float
 from dpmic_jax.dp.arithmetic.intervals import (
     SCALE,
     Enclosure,
@@ -87,7 +87,7 @@ class ExponentialMechanism:
     @property
     def rho(self) -> float:
         """One selection is rho-zCDP; half of what epsilon alone would say, or less."""
-        return at_least(self.certificate().epsilon_realised ** 2 / 8)
+        return ceil_to_float(self.certificate().epsilon_realised ** 2 / 8)
 
     @property
     def concentrated(self) -> ZCDP:

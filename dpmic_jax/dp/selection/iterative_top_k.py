@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Int, Int32
 
 from dpmic_jax.dp.accounting.events import ZCDP, PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection.permute_and_flip import SelectionCertificate
@@ -63,12 +63,12 @@ class PeeledTopK:
     @property
     def guarantee(self) -> PureDP:
         """Of all k together: k epsilon."""
-        return pure(self.k * written(self.one.guarantee.epsilon))
+        return pure(self.k * as_fraction(self.one.guarantee.epsilon))
 
     @property
     def rho(self) -> float:
         """All k together are rho-zCDP."""
-        return at_least(self.k * written(self.one.rho))
+        return ceil_to_float(self.k * as_fraction(self.one.rho))
 
     @property
     def concentrated(self) -> ZCDP:

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32, Key, UInt32
 
 from dpmic_jax.dp.accounting.events import PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.dp.arithmetic.intervals import SCALE, exact, exponential, growth, integer
 from dpmic_jax.dp.noise.distributions import DiscreteLaplace
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key, pair_key
@@ -112,7 +112,7 @@ class SieveAndExamine:
         """Of all rounds together, for neighbours that differ in one record (`ReplaceOne(1)`)."""
         each = _asked("sieve_epsilon", self.sieve_epsilon)
         each += _asked("examine_epsilon", self.examine_epsilon)
-        return PureDP(at_least(self.rounds * each))
+        return PureDP(ceil_to_float(self.rounds * each))
 
     @property
     def inner_epsilon(self) -> Fraction:
@@ -303,7 +303,7 @@ def _checked(name: str, scores: Int32[Array, "..."], shape: tuple[int, ...]) -> 
 def _asked(name: str, epsilon: float | Fraction) -> Fraction:
     """An epsilon as it was written, so that what is kept is what is charged."""
     exact(name, epsilon)
-    return epsilon if isinstance(epsilon, Fraction) else written(epsilon)
+    return epsilon if isinstance(epsilon, Fraction) else as_fraction(epsilon)
 
 
 @lru_cache(maxsize=256)

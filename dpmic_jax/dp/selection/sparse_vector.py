@@ -38,8 +38,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, Int32, Key, UInt32
 
-from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP, concentrated
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, chance, written
+from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP, pure_to_zcdp
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
 from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer
 from dpmic_jax.dp.noise import geometric
 from dpmic_jax.dp.noise.bounded import LARGEST, as_int32
@@ -106,7 +106,7 @@ class SparseVector:
         """2 / sigma, what one round may cost; rounded down where it is irrational."""
         epsilon = exact("epsilon", self.epsilon)
         rounds = integer("at_most", self.at_most, 1, 2**20)
-        if not chance("delta", self.delta):
+        if not check_probability("delta", self.delta):
             return epsilon / rounds
         return _advanced(epsilon, self.delta, rounds)
 
@@ -131,7 +131,7 @@ class SparseVector:
     @property
     def round_guarantee(self) -> PureDP:
         """Of one round: an event of `at_most` of them composes better than any formula."""
-        return PureDP(at_least(self.certificate().round_epsilon))
+        return PureDP(ceil_to_float(self.certificate().round_epsilon))
 
     def noisy(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
         """Noisy scores. They are not private: only what `choose` makes of all of them is."""
@@ -192,7 +192,7 @@ class SparseVector:
         epsilon, realised = exact("epsilon", self.epsilon), self.at_most * each
         if self.delta:
             # By the choice of sigma the second term of the theorem is half of epsilon.
-            mean = self.at_most * written(concentrated(at_least(each)))
+            mean = self.at_most * as_fraction(pure_to_zcdp(ceil_to_float(each)))
             realised = min(realised, epsilon / 2 + mean)
         if realised > epsilon:
             raise ValueError(
@@ -213,10 +213,10 @@ def _noisy(
     top: Int32[Array, ""],
 ) -> Int32[Array, "*shape"]:
     words = jax.random.bits(key, (tables.words + 1 + tail_atom.WORDS, *points.shape), jnp.uint32)
-    return moved(words, points, tables, top)
+    return noisy_scores(words, points, tables, top)
 
 
-def moved(
+def noisy_scores(
     words: UInt32[Array, "words *shape"],
     points: Int32[Array, "*shape"],
     tables: geometric.Digits,

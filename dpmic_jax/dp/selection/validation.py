@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int32
 
 from dpmic_jax.dp.accounting.events import PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least
+from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float
 
 MOST_CANDIDATES = 2**31 - 1
 Mask = Bool[Array, " candidates"] | Bool[np.ndarray, " candidates"]
@@ -30,4 +30,4 @@ def one_score_each(
 
 def pure(epsilon: float | Fraction) -> PureDP:
     """epsilon-DP as the ledger writes it; a fraction that no float is goes to the next above."""
-    return PureDP(at_least(epsilon) if isinstance(epsilon, Fraction) else epsilon)
+    return PureDP(ceil_to_float(epsilon) if isinstance(epsilon, Fraction) else epsilon)

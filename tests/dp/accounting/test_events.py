@@ -15,9 +15,9 @@ from dpmic_jax.dp.accounting.events import (
     Event,
     PureDP,
     ReplaceOne,
-    concentrated,
+    pure_to_zcdp,
 )
-from dpmic_jax.dp.arithmetic.exact_decimal import at_least, at_most, written
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, floor_to_float
 
 PLAIN = Event(
     mechanism="MICr-Lap",
@@ -104,7 +104,7 @@ def test_settings_have_no_order_and_numbers_no_second_form():
     "bad", [0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 10**400, 2**53 + 1]
 )
 def test_no_guarantee_takes_a_price_that_is_none(bad):
-    for guarantee in (PureDP, ZCDP, concentrated, lambda value: ApproximateDP(value, 1e-6)):
+    for guarantee in (PureDP, ZCDP, pure_to_zcdp, lambda value: ApproximateDP(value, 1e-6)):
         with pytest.raises(ValueError, match=r"epsilon|rho"):
             guarantee(bad)
 
@@ -188,18 +188,18 @@ def test_pure_events_have_the_least_rho_that_holds_at_every_order(epsilon):
     orders = [1 + Decimal(2) ** i for i in range(-30, 7)]
     with localcontext(prec=50):
         needed = max(renyi(Decimal(repr(epsilon)), alpha) / alpha for alpha in orders)
-    assert needed <= Decimal(concentrated(epsilon))
-    assert float(needed) == pytest.approx(concentrated(epsilon), rel=1e-8)
-    assert written(concentrated(epsilon)) < written(epsilon) ** 2 / 2
+    assert needed <= Decimal(pure_to_zcdp(epsilon))
+    assert float(needed) == pytest.approx(pure_to_zcdp(epsilon), rel=1e-8)
+    assert as_fraction(pure_to_zcdp(epsilon)) < as_fraction(epsilon) ** 2 / 2
 
 
 @given(positive.filter(lambda value: value < 1e300), st.floats(1, 10))
 def test_rho_grows_with_epsilon_and_is_never_zero(epsilon, factor):
-    assert 0 < concentrated(epsilon) <= concentrated(epsilon * factor)
+    assert 0 < pure_to_zcdp(epsilon) <= pure_to_zcdp(epsilon * factor)
 
 
 @given(st.fractions())
 def test_rounding_goes_to_the_side_it_names(value):
-    assert written(at_most(value)) <= value <= written(at_least(value))
-    assert at_least(value) - at_most(value) <= 2 * math.ulp(float(value))
-    assert at_least(written(0.1)) == at_most(written(0.1)) == 0.1
+    assert as_fraction(floor_to_float(value)) <= value <= as_fraction(ceil_to_float(value))
+    assert ceil_to_float(value) - floor_to_float(value) <= 2 * math.ulp(float(value))
+    assert ceil_to_float(as_fraction(0.1)) == floor_to_float(as_fraction(0.1)) == 0.1

@@ -25,27 +25,27 @@ def event(guarantee=TENTH, **changes):
 
 
 def test_ledger_refuses_what_it_cannot_pay():
-    ledger = Ledger(Budget(1.0)).spend(event(PureDP(0.75)))
+    ledger = Ledger(Budget(1.0)).charge(event(PureDP(0.75)))
     with pytest.raises(BudgetExceeded, match=r"0.5 asked, 0.75 spent, 0.25 of 1 is left"):
-        ledger.spend(event(PureDP(0.5)))
-    assert ledger.spend(event(PureDP(0.25))).left.epsilon == 0.0
+        ledger.charge(event(PureDP(0.5)))
+    assert ledger.charge(event(PureDP(0.25))).left.epsilon == 0.0
 
 
 def test_ten_tenths_are_one_and_no_more():
     ledger = Ledger(Budget(1.0))
     for _ in range(10):
-        ledger = ledger.spend(event(PureDP(0.1)))
+        ledger = ledger.charge(event(PureDP(0.1)))
     assert ledger.spent.epsilon == 1.0
     assert ledger.left.epsilon == 0.0
     with pytest.raises(BudgetExceeded):
-        ledger.spend(event(PureDP(5e-324)))
+        ledger.charge(event(PureDP(5e-324)))
     with pytest.raises(BudgetExceeded):
-        Ledger(Budget(1.0)).spend(event(PureDP(0.1), count=11))
+        Ledger(Budget(1.0)).charge(event(PureDP(0.1), count=11))
 
 
 def test_spending_leaves_the_old_ledger_as_it_was():
     before = Ledger(Budget(1.0))
-    before.spend(event())
+    before.charge(event())
     assert before.events == ()
 
 
@@ -67,14 +67,14 @@ def test_a_budgets_delta_and_share_are_chances(bad):
 def test_a_pure_budget_takes_pure_events_only():
     for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15)):
         with pytest.raises(BudgetExceeded, match="delta = 0"):
-            Ledger(Budget(1.0)).spend(event(guarantee))
+            Ledger(Budget(1.0)).charge(event(guarantee))
 
 
 def test_a_budget_protects_as_many_records_as_it_says():
     ledger = Ledger(Budget(1.0, relation=ReplaceOne(3)))
     with pytest.raises(ValueError, match="3 records"):
-        ledger.spend(event(relation=ReplaceOne(2)))
-    ledger.spend(event(relation=ReplaceOne(3))).spend(event(relation=ReplaceOne(4)))
+        ledger.charge(event(relation=ReplaceOne(2)))
+    ledger.charge(event(relation=ReplaceOne(3))).charge(event(relation=ReplaceOne(4)))
 
 
 guarantees = st.one_of(
@@ -90,7 +90,7 @@ def test_what_was_admitted_keeps_the_promise(found, delta):
     ledger = Ledger(budget)
     for guarantee in found:
         try:
-            ledger = ledger.spend(event(guarantee))
+            ledger = ledger.charge(event(guarantee))
         except BudgetExceeded:
             continue
     assert delta_at(ledger.events, budget.epsilon) <= budget.delta
@@ -102,47 +102,47 @@ def test_what_is_left_can_be_spent_and_half_as_much_again_cannot(found, delta):
     ledger = Ledger(Budget(1.0, delta))
     for guarantee in found:
         if ledger.budget.admits((*ledger.events, event(guarantee))):
-            ledger = ledger.spend(event(guarantee))
+            ledger = ledger.charge(event(guarantee))
     left = ledger.left
     for kind, amount in ((PureDP, left.epsilon), (ZCDP, left.rho)):
         if amount:
-            ledger.spend(event(kind(amount)))
+            ledger.charge(event(kind(amount)))
             with pytest.raises(BudgetExceeded):
-                ledger.spend(event(kind(1.5 * amount)))
+                ledger.charge(event(kind(1.5 * amount)))
 
 
 def test_many_small_pure_events_are_cheaper_by_zcdp_than_by_their_sum():
-    ledger = Ledger(Budget(1.0, 1e-6)).spend(event(PureDP(0.01), count=400))
+    ledger = Ledger(Budget(1.0, 1e-6)).charge(event(PureDP(0.01), count=400))
     assert ledger.spent.epsilon < 1 < ledger.events[0].epsilon
 
 
 def test_the_share_for_failures_is_kept_apart():
     one = event(ApproximateDP(0.1, 1e-7))
     with pytest.raises(BudgetExceeded, match=r"delta=1e-07 asked, 0 spent, 1.5625e-08 of"):
-        Ledger(Budget(1.0, 1e-6)).spend(one)
-    whole = Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(replace(one, count=10))
+        Ledger(Budget(1.0, 1e-6)).charge(one)
+    whole = Ledger(Budget(1.0, 1e-6, failure_share=1)).charge(replace(one, count=10))
     assert (whole.spent.delta, whole.left.delta, whole.left.rho) == (1e-6, 0.0, 0.0)
 
 
 def test_failures_on_one_path_and_inexact_noise_on_another_fit_delta_together():
     """Outputs may steer to failures where one neighbour is likely, to noise where the other is."""
     for budget in (Budget(1.0, 1e-6), Budget(3.0, 1e-9, failure_share=0.5)):
-        failing = Ledger(budget).spend(event(ApproximateDP(0.1, float(budget.failures))))
+        failing = Ledger(budget).charge(event(ApproximateDP(0.1, float(budget.failures))))
         variation = float(budget.inexact) / (1 + math.exp(budget.epsilon)) * (1 - 1e-9)
-        off = Ledger(budget).spend(event(ZCDP(budget.rho, variation)))
+        off = Ledger(budget).charge(event(ZCDP(budget.rho, variation)))
         together = failing.spent.delta + off.spent.delta + budget.rest
         assert together <= budget.delta * (1 + 1e-12)
         with pytest.raises(BudgetExceeded, match="inexact noise"):
-            Ledger(budget).spend(event(ZCDP(budget.rho / 2, 1.5 * variation)))
+            Ledger(budget).charge(event(ZCDP(budget.rho / 2, 1.5 * variation)))
         with pytest.raises(BudgetExceeded, match="delta="):
-            Ledger(budget).spend(event(ApproximateDP(0.1, 1.5 * float(budget.failures))))
+            Ledger(budget).charge(event(ApproximateDP(0.1, 1.5 * float(budget.failures))))
     with pytest.raises(BudgetExceeded, match="rho="):
-        Ledger(Budget(1.0, 1e-6, failure_share=1)).spend(event(ZCDP(1e-9)))
+        Ledger(Budget(1.0, 1e-6, failure_share=1)).charge(event(ZCDP(1e-9)))
 
 
 def test_a_ledger_is_no_place_for_other_things():
     with pytest.raises(TypeError, match="Event"):
-        Ledger(Budget(1.0)).spend(0.1)
+        Ledger(Budget(1.0)).charge(0.1)
     with pytest.raises(TypeError, match="budget"):
         Ledger(1.0)
     with pytest.raises(BudgetExceeded):

@@ -48,7 +48,7 @@ def test_a_file_is_a_ledger_that_stays(filled):
     assert again.budget == Budget(10.0, 1e-6)
     in_memory = Ledger(again.budget)
     for each in again.events:
-        in_memory = in_memory.spend(each)
+        in_memory = in_memory.charge(each)
     assert again.ledger == in_memory
     assert (again.spent, again.left) == (in_memory.spent, in_memory.left)
 
@@ -137,7 +137,7 @@ EVERY_USE = {
     "charge": lambda path: LedgerFile(path).charge(event()),
     "charge_once": lambda path: LedgerFile(path).charge_once(event()),
     "reserve": lambda path: LedgerFile(path).reserve(event(), times=2),
-    "release": lambda path: LedgerFile(path).release(1),
+    "release": lambda path: LedgerFile(path).cancel_reservation(1),
     "set_budget": lambda path: LedgerFile(path).set_budget(Budget(20.0, 1e-6)),
     "identity": lambda path: LedgerFile(path).identity,
     "data_set": lambda path: LedgerFile(path).data_set,
@@ -343,12 +343,12 @@ def test_a_flip_in_the_files_header_that_is_not_refused_loses_no_later_charge(fi
         except LedgerRefused:
             assert filled.ledger == ledger
         else:
-            assert filled.ledger == ledger.spend(event())
+            assert filled.ledger == ledger.charge(event())
 
 
 def test_no_flip_in_the_files_header_makes_totals_forget_a_charge(filled, rng):
     """Also where the flip is found only by `verify`."""
-    content, after = filled.path.read_bytes(), filled.ledger.spend(event()).left
+    content, after = filled.path.read_bytes(), filled.ledger.charge(event()).left
     refused = 0
     for bit in rng.choice(8 * 100, 60, replace=False).tolist():
         filled.path.write_bytes(flipped(content, bit))

@@ -11,7 +11,7 @@ from faults import die_beyond
 from forking import child, ended, killed_everywhere, race, tried
 
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.ledger import Budget, LedgerFile
+from dpmic_jax.dp.ledger.file import Budget, LedgerFile
 
 EVENT = Event(mechanism="m", guarantee=PureDP(0.001), relation=ReplaceOne(), n=9,
               sensitivity=Fraction(1), label="x" * 500)

@@ -88,7 +88,7 @@ import os
 from forking import race
 
 from dpmic_jax.dp.accounting.events import Event
-from dpmic_jax.dp.ledger import LedgerFile
+from dpmic_jax.dp.ledger.file import LedgerFile
 
 
 def racers(path, event):

@@ -173,7 +173,7 @@ def test_any_sequence_is_admitted_and_refused_as_coins_in_purses_would_be(tmp_pa
 
     def take(step):
         if step[0] == "release":
-            file.release(step[1])
+            file.cancel_reservation(step[1])
             return
         one = event(COST[step[1]] / 10, mechanism=step[1])
         file.charge(one) if step[0] == "charge" else file.reserve(one, times=step[2])
@@ -197,12 +197,12 @@ def test_what_nobody_drew_can_be_given_back_once(file):
     serial = file.reserve(event(), times=10).serial
     file.charge(event())
     file.charge(event())
-    file.release(serial)
+    file.cancel_reservation(serial)
     assert file.reservations == {}
     assert (file.spent.epsilon, file.left.epsilon) == (0.2, 0.8)
     for other in (serial, 2, 99):
         with pytest.raises(ValueError, match=f"entry {other} of .* is no reservation, or nothing"):
-            file.release(other)
+            file.cancel_reservation(other)
     assert file.charge(event(0.8)).serial == 5
 
 
@@ -267,7 +267,7 @@ def test_edited_reservations_are_refused(file, edit):
     file.charge(OTHER)
     file.reserve(event(), times=4)
     file.charge(event())
-    file.release(2)
+    file.cancel_reservation(2)
     assert sql(file.path, edit) == 1
     with pytest.raises(LedgerRefused):
         file.verify()

@@ -10,7 +10,7 @@ from fractions import Fraction
 from forking import child, ended, killed_everywhere, race, tried
 
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.ledger import Budget, LedgerFile
+from dpmic_jax.dp.ledger.file import Budget, LedgerFile
 
 MINE, THEIRS = (Event(mechanism=name, guarantee=PureDP(0.001), relation=ReplaceOne(), n=9,
                       sensitivity=Fraction(1), label="x" * 300) for name in ("mine", "theirs"))
@@ -77,7 +77,7 @@ STAGES = {
     "last draw": (lambda file: file.charge(MINE), (1, 1), (2, 0)),
     "beyond": (lambda file: file.charge(MINE), (2, 0), (3, 0)),
     "theirs": (lambda file: file.charge(THEIRS), (1, 1), (2, 1)),
-    "release": (lambda file: file.release(1), (1, 1), (1, 0)),
+    "release": (lambda file: file.cancel_reservation(1), (1, 1), (1, 0)),
 }
 
 
@@ -147,7 +147,7 @@ def kills(folder, count):
         file = LedgerFile.open(path)
         found["left"] += len(file.reservations)
         for serial in file.reservations:
-            file.release(serial)
+            file.cancel_reservation(serial)
         assert whole(path) == (spent, 0)
     return found
 '''

@@ -148,7 +148,7 @@ BUDGETS = st.sampled_from(
 
 def do(file, act, what, times):
     if act == "release":
-        return file.release(what)
+        return file.cancel_reservation(what)
     return file.charge(what) if act == "charge" else file.reserve(what, times=times)
 
 
@@ -254,7 +254,7 @@ def test_a_charge_reads_as_much_after_300_entries_as_after_10(file, work):
         "charge_once": lambda: file.charge_once(fresh()),
         "charge_once, there": lambda: file.charge_once(event(label="run 0003")),
         "reserve": lambda: file.reserve(event(mechanism="other"), times=2),
-        "release": lambda: file.release(next(iter(file.reservations))),
+        "release": lambda: file.cancel_reservation(next(iter(file.reservations))),
         "identity": lambda: file.identity,
         "data_set": lambda: file.data_set,
         "budget": lambda: file.budget,

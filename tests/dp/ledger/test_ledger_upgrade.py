@@ -71,7 +71,7 @@ WRITES = {
     "charge_once": lambda file: file.charge_once(event(99)).serial,
     "charge_once, there": lambda file: 10 + 0 * file.charge_once(event(3)).serial,
     "reserve": lambda file: file.reserve(event(99), times=2).serial,
-    "release": lambda file: file.release(6) or 11,
+    "release": lambda file: file.cancel_reservation(6) or 11,
     "set_budget": lambda file: file.set_budget(Budget(3.0, 1e-6)) or 10,
 }
 
@@ -153,7 +153,7 @@ from fractions import Fraction
 from forking import killed_everywhere
 
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.ledger import LedgerFile
+from dpmic_jax.dp.ledger.file import LedgerFile
 
 EVENT = Event(mechanism="m", guarantee=PureDP(0.001), relation=ReplaceOne(), n=9,
               sensitivity=Fraction(1), label="x")

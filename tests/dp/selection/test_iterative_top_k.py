@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from selecting import ALARM, boxes, int32, p_value
 
-from dpmic_jax.dp.accounting.events import PureDP, concentrated
+from dpmic_jax.dp.accounting.events import PureDP, pure_to_zcdp
 from dpmic_jax.dp.audit import exact_loss
 from dpmic_jax.dp.selection import (
     ExponentialMechanism,
@@ -62,7 +62,7 @@ def test_rho_is_an_eighth_of_epsilon_squared_each_with_the_exponential_mechanism
     assert law.rho == pytest.approx(30 * 0.1**2 / 8, rel=1e-9)
     assert law.concentrated.rho == law.rho
     flips = PeeledTopK(one=PermuteAndFlip(epsilon=0.1), k=30)
-    assert flips.rho == pytest.approx(30 * concentrated(0.1), rel=1e-12)
+    assert flips.rho == pytest.approx(30 * pure_to_zcdp(0.1), rel=1e-12)
     assert 3.9 < flips.rho / law.rho < 4
 
 

@@ -22,7 +22,7 @@ from dpmic_jax.dp.noise import geometric
 from dpmic_jax.dp.rng.keys import secret_key
 from dpmic_jax.dp.selection import SparseVector, tail_atom
 from dpmic_jax.dp.selection.exact_pmf import passing
-from dpmic_jax.dp.selection.sparse_vector import first_passes, moved, thresholds
+from dpmic_jax.dp.selection.sparse_vector import first_passes, noisy_scores, thresholds
 from dpmic_jax.mechanisms.release import add_noise
 
 TWO = SparseVector(epsilon=4.0, sensitivity=1, threshold=6, at_most=2, top=12)
@@ -259,7 +259,7 @@ def test_jackpots_and_closed_thresholds_come_up_with_their_chances():
     coins = [(0, most - 1), (0, most), (1, 0)]
     words = np.zeros((tables.words + 3, 3), np.uint32)  # the largest noise, upwards
     words[-2:] = np.array(coins, np.uint32).T
-    out = moved(jnp.asarray(words), int32([12] * 3), tables, np.int32(12)).tolist()
+    out = noisy_scores(jnp.asarray(words), int32([12] * 3), tables, np.int32(12)).tolist()
     largest = geometric.ideal(TWO.query_noise.rate).reach + 1
     assert out == [tail_atom.PLACE, 12 + largest, 12 + largest]
 
@@ -299,7 +299,9 @@ def test_the_program_is_integers_of_32_bits_and_the_same_steps(key):
         assert found <= {"key<fry>", "uint32", "int32", "bool"}
     tables = geometric.digits(TWO.query_noise.rate)
     words, top = jnp.zeros((tables.words + 3, 5), jnp.uint32), np.int32(9)
-    steps = goodness.primitives(lambda w, s: moved(w, s, tables, top), words, int32(range(5)))
+    steps = goodness.primitives(
+        lambda w, s: noisy_scores(w, s, tables, top), words, int32(range(5))
+    )
     assert not steps & {"gather", "while", "cond", "scan", "sort", "dynamic_slice", "div", "rem"}
 
 
