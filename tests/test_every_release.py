@@ -22,7 +22,14 @@ from dpmic_jax.data.source import open_source
 from dpmic_jax.runs import charged
 from dpmic_jax.screening import AllPairs, screen
 
-ROOMS = ("dpmic_jax", "dpmic_jax.causal", "dpmic_jax.screening", "dpmic_jax.sklearn")
+ROOMS = (
+    "dpmic_jax",
+    "dpmic_jax.causal",
+    "dpmic_jax.inference",
+    "dpmic_jax.mechanisms",
+    "dpmic_jax.screening",
+    "dpmic_jax.sklearn",
+)
 N, MARKER = 40, "SECRET-98765"
 X, Y = [i % 4 for i in range(N)], [i * i % 3 for i in range(N)]
 BOUNDS = {"x": (0, 3), "y": (0, 3)}
@@ -131,7 +138,9 @@ def doors():
             if inspect.isfunction(thing):
                 if takes(thing):
                     found[thing] = Door(name, thing)
-            elif inspect.isclass(thing) and not inspect.isabstract(thing):
+            elif inspect.isclass(thing) and not (
+                inspect.isabstract(thing) or getattr(thing, "_is_protocol", False)
+            ):
                 own = "key" in _parameters(thing)
                 for part, method in inspect.getmembers(thing, inspect.isfunction):
                     fits = takes(method) or (own and part == "fit")

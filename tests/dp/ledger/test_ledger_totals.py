@@ -90,7 +90,7 @@ class AllEvents:
         """What a ledger in memory says of a charge, and what is added where some is reserved."""
         charges, purses = self.replayed(("charge", event, 1))
         before = (*charges[:-1], *(one for _, one, left in purses for _ in range(left)))
-        said = refusal(Ledger(self.budget, before).spend, event)
+        said = refusal(Ledger(self.budget, before).charge, event)
         numbers = ", ".join(str(number) for number, _, _ in self.replayed()[1])
         if said and said[0] is BudgetExceeded and numbers:
             return said[0], f"{said[1]}; spent counts what entries {numbers} reserve"
