@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpmic_jax.runs.charged import ChargedRun
-from dpmic_jax.runs.encryption import SealBrokenError, seal, unseal
+from dpmic_jax.runs.encryption import DecryptionError, decrypt, encrypt
 
 # number of an answer, how to find it -> the answer, in plain values
 Answers = Callable[[int, Callable[[], Any]], Any]
@@ -31,11 +31,11 @@ def kept_in(run: ChargedRun) -> Answers:
         content = folder.tile(number)
         if content is not None:
             try:
-                return json.loads(unseal(content, key=run.key, purpose=purpose))
-            except SealBrokenError:
+                return json.loads(decrypt(content, key=run.key, purpose=purpose))
+            except DecryptionError:
                 pass  # damaged, so it is found again: the same, for its noise is
         found = find()
-        folder.keep_tile(number, seal(json.dumps(found).encode(), key=run.key, purpose=purpose))
+        folder.keep_tile(number, encrypt(json.dumps(found).encode(), key=run.key, purpose=purpose))
         return found
 
     return answer

@@ -3,7 +3,7 @@
     lock          says that the folder is a run's, and keeps other processes out
     run.json      the event, the ledger, a keyed digest of the records; written before the charge
     key           the run's key, for its owner only; destroyed when the run is done
-    tiles/        finished tiles: noised values, or what is sealed under the key
+    tiles/        finished tiles: noised values, or what is encrypted under the key
     result.json   the result; the run is done once it is there
 
 Every file is written under another name, synced and renamed: it is whole or not there. All but the
@@ -32,6 +32,8 @@ _MARK = b"the folder of a dpmic_jax run\n"
 _FILES = ("lock", "run.json", "key", "result.json")
 _TILE = r"\d{8}"
 _NEEDED = {"run", "event", "ledger"}  # in run.json
+# What the tiles of an unfinished run are written like; 0.1.0, which has none, hid them otherwise.
+_FORMAT = 2
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -92,6 +94,11 @@ class Folder:
             content = None
         if not isinstance(content, dict) or not content.keys() >= _NEEDED:
             raise ValueError(f"{self.path / 'run.json'} is damaged; use a new folder")
+        if content.get("format") != _FORMAT and self.result is None:
+            raise ValueError(
+                f"the unfinished run in {self.path} was begun with version 0.1.0 of dpmic_jax; "
+                "finish it with 0.1.0, or use a new folder"
+            )
         return content
 
     @property
@@ -108,7 +115,8 @@ class Folder:
         self.clear()
         key_file.save(self.path / "key", key)
         (self.path / "tiles").mkdir(mode=0o700)
-        self._write("run.json", json.dumps(content, indent=1, sort_keys=True), PRIVATE)
+        kept = {**content, "format": _FORMAT}
+        self._write("run.json", json.dumps(kept, indent=1, sort_keys=True), PRIVATE)
 
     def _check_leftovers(self) -> None:
         """Refuse to begin beside a key or tiles that no run wrote."""

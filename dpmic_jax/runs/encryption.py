@@ -1,9 +1,10 @@
-"""Bytes sealed under a run's key: nobody else can read them, or change them unnoticed.
+"""Files of a run that nobody else can read, or change unnoticed: ChaCha20-Poly1305 (RFC 8439).
 
-Encrypt, then authenticate: a stream from the key folded with 256 fresh random bits, so that no
-stream is ever used twice, and HMAC-SHA256 under another fold of it. Under a secret key the stream
-is ChaCha20 (`dp.rng.chacha`, tested by the vectors of RFC 8439); what is sealed is noise once the
-key is destroyed. Under a seeded key it hides nothing from who knows the seed.
+The cipher is that of the `cryptography` package. Every purpose has a key of its own: HMAC-SHA256 of
+the purpose under 256 bits that are drawn from the run's key, folded with a word that no noise is
+drawn by. Every message has a random nonce of 96 bits, so that two messages of one purpose, of which
+there are a handful, share one with probability below 2^-80. Once the run's key is destroyed, what
+is encrypted is noise. Under a seeded key it hides nothing from whoever knows the seed.
 """
 
 import hashlib
@@ -13,52 +14,44 @@ import os
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
 
-_NONCE = 32
-_TAG = 32
-# Folded in last, so that the two uses of a nonce share nothing.
-_STREAM, _AUTHENTICATION = 1, 2
+_NONCE, _TAG = 12, 16
+# Eight words, as many as an event's digest has: no event has this one, so no noise is drawn by it.
+_USE = np.frombuffer(hashlib.sha256(b"dpmic_jax: encryption of a run's files").digest(), "<u4")
 
 
-class SealBrokenError(Exception):
-    """The bytes were sealed under another key or for another purpose, or were changed."""
+class DecryptionError(Exception):
+    """The bytes were encrypted under another key or for another purpose, or were changed."""
 
 
-def seal(content: bytes, *, key: AnyKey, purpose: str) -> bytes:
-    """Hide `content`; `unseal` with the same key and purpose gives it back."""
+def encrypt(content: bytes, *, key: AnyKey, purpose: str) -> bytes:
+    """A nonce, and `content` hidden and authenticated: `decrypt` gives it back.
+
+    Args:
+      content: what nobody else is to read.
+      key: of the run.
+      purpose: what the bytes are; they are not accepted as anything else.
+    """
     nonce = os.urandom(_NONCE)
-    hidden = _xor(content, _key(key, nonce, _STREAM))
-    return nonce + hidden + _tag(nonce + hidden, _key(key, nonce, _AUTHENTICATION), purpose)
+    return nonce + _cipher(key, purpose).encrypt(nonce, content, None)
 
 
-def unseal(sealed: bytes, *, key: AnyKey, purpose: str) -> bytes:
-    """What was sealed, or SealBrokenError."""
-    nonce, hidden, tag = sealed[:_NONCE], sealed[_NONCE:-_TAG], sealed[-_TAG:]
-    if len(sealed) < _NONCE + _TAG or not hmac.compare_digest(
-        tag, _tag(nonce + hidden, _key(key, nonce, _AUTHENTICATION), purpose)
-    ):
-        raise SealBrokenError(f"these bytes were not sealed as {purpose!r} under this key")
-    return _xor(hidden, _key(key, nonce, _STREAM))
+def decrypt(encrypted: bytes, *, key: AnyKey, purpose: str) -> bytes:
+    """What was encrypted, or DecryptionError."""
+    if len(encrypted) >= _NONCE + _TAG:
+        try:
+            nonce, hidden = encrypted[:_NONCE], encrypted[_NONCE:]
+            return _cipher(key, purpose).decrypt(nonce, hidden, None)
+        except InvalidTag:
+            pass
+    raise DecryptionError(f"these bytes were not encrypted as {purpose!r} under this key")
 
 
-def _key(key: AnyKey, nonce: bytes, use: int) -> Key[Array, ""]:
-    words = [*np.frombuffer(nonce, "<u4").astype(np.uint32), np.uint32(use)]
-    return fold(noise_key(key), jnp.asarray(np.array(words)))
-
-
-def _xor(content: bytes, key: Key[Array, ""]) -> bytes:
-    # To a power of two, so that few lengths are compiled.
-    words = 1 << max(4, (-(-len(content) // 4) - 1).bit_length())
-    stream = np.asarray(jax.random.bits(key, (words,), jnp.uint32)).astype("<u4").tobytes()
-    pair = (np.frombuffer(part, np.uint8) for part in (content, stream[: len(content)]))
-    return np.bitwise_xor(*pair).tobytes()
-
-
-def _tag(content: bytes, key: Key[Array, ""], purpose: str) -> bytes:
-    words = np.asarray(jax.random.bits(key, (8,), jnp.uint32)).astype("<u4").tobytes()
-    name = purpose.encode()
-    # The length keeps a purpose and a content from running into each other.
-    return hmac.new(words, len(name).to_bytes(8, "big") + name + content, hashlib.sha256).digest()
+def _cipher(key: AnyKey, purpose: str) -> ChaCha20Poly1305:
+    folded = fold(noise_key(key), jnp.asarray(_USE.astype(np.uint32)))
+    bits = np.asarray(jax.random.bits(folded, (8,), jnp.uint32)).astype("<u4").tobytes()
+    return ChaCha20Poly1305(hmac.new(bits, purpose.encode(), hashlib.sha256).digest())

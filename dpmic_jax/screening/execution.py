@@ -14,7 +14,7 @@ from dpmic_jax.data.source import Source
 from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.runs.encryption import SealBrokenError
+from dpmic_jax.runs.encryption import DecryptionError
 from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.queries import Positions
 from dpmic_jax.screening.tiles import Progress, Resources, TileScorer, chosen_pairs, opened
@@ -91,7 +91,7 @@ def _kept(
     kept = {}
     for number, length in enumerate(lengths) if folder else ():
         content = folder.tile(number) if folder else None
-        with suppress(SealBrokenError):
+        with suppress(DecryptionError):
             if content is not None and len(opened(plan, number, content, key)) == length:
                 kept[number] = content
     return kept

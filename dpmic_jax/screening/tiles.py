@@ -24,7 +24,7 @@ from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
-from dpmic_jax.runs.encryption import seal, unseal
+from dpmic_jax.runs.encryption import decrypt, encrypt
 from dpmic_jax.screening.planning import Choice, Plan
 from dpmic_jax.screening.queries import Above, Positions
 
@@ -168,7 +168,7 @@ class TileScorer:
         for number, part, values in zip(numbers, parts, grouped, strict=True):
             content = add_noise(law, values, part, noise).astype("<i4").tobytes()
             if plan.choice is not None:
-                content = seal(content, key=key, purpose=_purpose(plan, number))
+                content = encrypt(content, key=key, purpose=_purpose(plan, number))
             yield content
 
     def noised(self, chosen: Positions, key: AnyKey) -> Int[np.ndarray, " chosen"]:
@@ -183,7 +183,7 @@ class TileScorer:
 def opened(plan: Plan, number: int, content: bytes, key: AnyKey) -> Int[np.ndarray, " tile"]:
     """The noised values or noisy scores of a tile."""
     if plan.choice is not None:
-        content = unseal(content, key=key, purpose=_purpose(plan, number))
+        content = decrypt(content, key=key, purpose=_purpose(plan, number))
     return np.frombuffer(content, "<i4")
 
 

@@ -87,6 +87,32 @@ def test_an_interrupted_run_goes_on_to_the_same_bits_and_is_charged_once(
     assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
 
 
+def of_version_0_1_0(out):
+    """Its description did not say how tiles are written."""
+    content = json.loads((out / "run.json").read_text())
+    del content["format"]
+    (out / "run.json").write_text(json.dumps(content))
+
+
+def test_an_unfinished_run_of_version_0_1_0_is_refused_and_left_as_it_is(
+    out, ledger, stops, monkeypatch
+):
+    """Its tiles are hidden by another cipher."""
+    begun(out, stops, monkeypatch, ask=TopK(4), ledger=ledger)
+    of_version_0_1_0(out)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(ValueError, match=r"finish it with 0\.1\.0"):
+        screened(ask=TopK(4), out=out, ledger=ledger)
+    assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert len(ledger.events) == 1
+
+
+def test_a_finished_run_of_version_0_1_0_gives_its_result_again(out):
+    found = screened(out=out)
+    of_version_0_1_0(out)
+    assert screened(out=out) == found
+
+
 def test_tiles_that_are_there_are_not_computed_again(out, stops, monkeypatch):
     begun(out, stops, monkeypatch, tiles=2)
     asked, real = [], Folder.keep_tile
@@ -498,6 +524,7 @@ def test_a_folder_tells_nothing_but_what_is_public(out, file, ledger, stops, mon
     begun(out, stops, monkeypatch, table=file, ledger=ledger)
     content = json.loads((out / "run.json").read_text())
     public = {"run", "event", "columns", "bounds", "ledger", "table", "tile", "data", "entries"}
+    public |= {"format"}
     assert content.keys() == public
     assert len(bytes.fromhex(content["data"])) == 32
     assert content["ledger"] == ledger.identity
