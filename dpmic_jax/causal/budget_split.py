@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from dpmic_jax.dp.accounting.events import ZCDP, PureDP, pure_to_zcdp
+from dpmic_jax.dp.accounting.events import ZCDP, PureDP, zcdp_to_pure
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, floor_to_float
 from dpmic_jax.dp.ledger.budget import Budget
 
@@ -36,15 +36,4 @@ class Allowance:
         """The epsilon that each of so many releases may have: not too much, exactly."""
         if isinstance(self.guarantee, PureDP):
             return as_fraction(self.guarantee.epsilon) / releases
-        return as_fraction(_epsilon_for(floor_to_float(as_fraction(self.guarantee.rho) / releases)))
-
-
-def _epsilon_for(rho: float) -> float:
-    """The largest epsilon whose epsilon tanh(epsilon/2) is at most rho, to 12 digits, or below."""
-    low, high = 0.0, 1.0
-    while pure_to_zcdp(high) <= rho:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if pure_to_zcdp(middle) <= rho else (low, middle)
-    return low
+        return as_fraction(zcdp_to_pure(floor_to_float(as_fraction(self.guarantee.rho) / releases)))

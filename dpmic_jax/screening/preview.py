@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dpmic_jax.dp.accounting.events import ReplaceOne
+from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.noise.lattice import LatticeLaplace
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
@@ -132,15 +133,12 @@ def _smallest(plan: Plan) -> float:
 
 def _least(chance: Callable[[float], float]) -> float:
     """The least value whose chance is `_SURE`; infinite if there is none up to 1000."""
-    low, high = 0.0, 1.0
-    while chance(high) < _SURE:
-        low, high = high, 2 * high
-        if high > 1000:
-            return float("inf")
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if chance(middle) >= _SURE else (middle, high)
-    return high
+
+    def lost(value: float) -> bool:
+        return chance(value) < _SURE
+
+    found = doubled(lost, 1.0, most=1000)
+    return float("inf") if found is None else bisect(lost, *found, steps=40).fails
 
 
 def _limited(value: float) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 from dpmic_jax.dp.accounting import zcdp as conversion
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.accounting.zcdp import UP
+from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
 
 Profile = Callable[[float], float]
@@ -216,15 +217,12 @@ def smallest_epsilon(profile: Profile, delta: float) -> float:
     delta = check_probability("delta", delta)
     if profile(0.0) <= delta:
         return 0.0
-    low, high = 0.0, 2.0**-30
-    while profile(high) > delta:
-        low, high = high, 2 * high
-        if high > 2**30:
-            return math.inf
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if profile(middle) <= delta else (middle, high)
-    return high
+
+    def too_small(epsilon: float) -> bool:
+        return profile(epsilon) > delta
+
+    found = doubled(too_small, 2.0**-30, most=2**30)
+    return math.inf if found is None else bisect(too_small, *found).fails
 
 
 def _with(failure: float, delta: float, variation: Fraction) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Rational
 
+from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import (
     as_fraction,
     ceil_to_float,
@@ -38,6 +39,16 @@ def pure_to_zcdp(epsilon: float) -> float:
         odds = (-exact).exp()
         rho = exact * (1 - odds) / (1 + odds)
         return ceil_to_float(Fraction(rho * (1 + decimal.Decimal("1e-40"))))
+
+
+def zcdp_to_pure(rho: float) -> float:
+    """The largest epsilon for which epsilon-DP is rho-zCDP, to 12 digits, rounded down."""
+
+    def within(epsilon: float) -> bool:
+        return pure_to_zcdp(epsilon) <= rho
+
+    found = doubled(within, 1.0) if rho else None
+    return 0.0 if found is None else bisect(within, *found).holds
 
 
 @dataclass(frozen=True)

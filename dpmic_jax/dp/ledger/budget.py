@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from dpmic_jax.dp.accounting.composition import Totals, combined, numerical, totals
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne, pure_to_zcdp
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne, zcdp_to_pure
 from dpmic_jax.dp.accounting.zcdp import epsilon_for, rho_for
 from dpmic_jax.dp.arithmetic.exact_decimal import (
     as_fraction,
@@ -141,7 +141,7 @@ class Account(NamedTuple):
             else floor_to_float(as_fraction(budget.epsilon) - sums.epsilon)
         )
         return PrivacyAmount(
-            max(plain, _pure(rho), 0.0), floor_to_float(budget.failures - sums.delta), rho
+            max(plain, zcdp_to_pure(rho), 0.0), floor_to_float(budget.failures - sums.delta), rho
         )
 
     def admit(self, event: Event) -> None:
@@ -215,14 +215,3 @@ class Ledger:
     @property
     def _account(self) -> Account:
         return Account(self.budget, totals(self.events))
-
-
-def _pure(rho: float) -> float:
-    """The largest epsilon for which epsilon-DP is rho-zCDP, to 12 digits, rounded down."""
-    low, high = 0.0, 1.0
-    while rho and pure_to_zcdp(high) <= rho:
-        low, high = high, 2 * high
-    while rho and high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if pure_to_zcdp(middle) <= rho else (low, middle)
-    return low

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpmic_jax.dp.accounting import composition
 from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP
+from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import (
     as_fraction,
     ceil_to_float,
@@ -191,10 +192,6 @@ def _largest(theorems, start: float, level: float, alpha: float) -> float:
     def enough(cost: float) -> bool:
         return _highest(theorems(cost), alpha).level >= level
 
-    low, high = 0.0, start
-    while enough(high):
-        low, high = high, 2 * high
-    while high - low > 1e-6 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+    found = doubled(enough, start)
+    assert found is not None  # there is no end beyond which to give up
+    return bisect(enough, *found, digits=6).holds

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpmic_jax.dp.arithmetic.bisection import bisect
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_positive_int
 from dpmic_jax.dp.max_information.bounds import (
     LOG2_E,
@@ -40,13 +41,11 @@ class InformationTheorem:
     def at(self, beta: float) -> MaxInformation:
         """The line with intercept `beta` above all (q, p) with kl(p || q) <= nats."""
         spare(self.theorem, beta)
-        low, high = beta / 2, 1.0
+        low = beta / 2
         while self._line(low)[1] > beta:
             low /= 2
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._line(middle)[1] <= beta else (low, middle)
-        return from_nats(self._line(low)[0], beta, self.laws)
+        found = bisect(lambda p: self._line(p)[1] <= beta, low, 1.0, steps=60)
+        return from_nats(self._line(found.holds)[0], beta, self.laws)
 
     def corrected(self, alpha: float) -> Correction:
         """The level gamma with kl(alpha || gamma) = nats."""
@@ -71,10 +70,8 @@ def _log_level(p: float, nats: float) -> float:
         return p * (math.log(p) - log_q) - rest - (1 - p) * math.log1p(-math.exp(log_q))
 
     low, high = math.log(p) - (nats + rest) / p, math.log(p)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if divergence(middle) >= nats else (low, middle)
-    return low - MARGIN
+    found = bisect(lambda log_q: divergence(log_q) >= nats, low, high, steps=100)
+    return found.holds - MARGIN
 
 
 def lemma_1_5(nats: float, beta: float, laws: Laws) -> MaxInformation:
@@ -104,10 +101,8 @@ def russo_zou(alpha: float, nats: float) -> float:
 
     high = min(math.log(alpha), -math.log(2) - 1e-12)
     low = -math.log(2) - 4 * nats / alpha**2 + 2 * math.log(alpha)
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if errs(middle) <= alpha else (low, middle)
-    return math.exp(low) * (1 - MARGIN)
+    found = bisect(lambda log_gamma: errs(log_gamma) <= alpha, low, high, steps=100)
+    return math.exp(found.holds) * (1 - MARGIN)
 
 
 def mutual_information_printed(bound: MaxInformation, values: int) -> float:
