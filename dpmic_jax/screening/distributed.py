@@ -1,12 +1,12 @@
 """Tiles of a screen on the workers of a Dask cluster.
 
 To a worker travel the public plan and the number of a tile; back comes the tile, noised, or for
-selecting asks sealed under the run's key. Workers read the table and the key from files of their
+selecting asks encrypted under the run's key. Workers read the table and the key from files of their
 own, so neither goes over the network. A tile that is computed twice is the same tile.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from jaxtyping import Int
 
 from dpmic_jax.data.source import Source
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.screening.execution import ScreenTask
+from dpmic_jax.screening.execution import ScreenTask, Tiles
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Progress, TileScorer, table_identity
+from dpmic_jax.screening.tiles import Progress, TileScorer, packed, table_identity, unpacked
 
 _one_at_a_time = threading.Lock()
 
@@ -45,7 +45,7 @@ class Cluster:
     def __init__(self, task: ScreenTask, folder: Folder, client: Any):
         self._task, self._folder, self._client = task, folder, client
 
-    def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
+    def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
         from distributed import as_completed
 
         task, run, pairs = self._task, self._task.plan.event.label, len(self._task.plan.pairs)
@@ -58,7 +58,8 @@ class Cluster:
         try:
             for future in as_completed(list(futures)):
                 number = futures[future]
-                yield number, _answer(future)
+                content = _answer(future)
+                yield number, unpacked(task.plan, number, content, self._folder.key)
                 future.release()
                 progress(min(task.size, pairs - number * task.size))
         finally:
@@ -88,8 +89,9 @@ def one_tile(task: ScreenTask, folder: Folder, number: int) -> bytes:
     """What a worker does for a tile."""
     # Threads of one process share its cores anyway, and the table in its memory.
     with _one_at_a_time:
-        (content,) = _work(task).tiles([number], task.size, folder.key, lambda _: None)
-        return content
+        key = folder.key
+        (tile,) = _work(task).tiles([number], task.size, key, lambda _: None)
+        return packed(task.plan, number, tile, key)
 
 
 def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:

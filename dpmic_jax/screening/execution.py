@@ -17,12 +17,19 @@ from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import DecryptionError
 from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Progress, Resources, TileScorer, chosen_pairs, opened
+from dpmic_jax.screening.tiles import (
+    Progress,
+    Resources,
+    TileScorer,
+    chosen_pairs,
+    packed,
+    unpacked,
+)
 
 
 @dataclass(frozen=True)
 class ScreenTask:
-    """What whoever does the work has to know: all of it public, but for a table in memory."""
+    """Inputs of an executor: all of them public, but for a table in memory."""
 
     source: Source
     plan: Plan
@@ -30,11 +37,14 @@ class ScreenTask:
     size: int  # of a tile, in pairs
 
 
-class Executor(Protocol):
-    """Whoever does the work. The noise of a pair does not depend on who that is."""
+Tiles = Iterator[tuple[int, Int[np.ndarray, " tile"]]]
 
-    def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
-        """Tiles by their numbers, in any order, as `Work.tiles` makes them."""
+
+class Executor(Protocol):
+    """Where a screen is computed. The noise of a pair does not depend on that."""
+
+    def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
+        """Tiles with their numbers, in any order, as `TileScorer.tiles` makes them."""
         ...
 
     def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
@@ -54,7 +64,7 @@ class LocalExecutor:
         task = self._task
         return TileScorer(task.source, task.plan, task.resources, self._devices)
 
-    def tiles(self, numbers: Sequence[int], progress: Progress) -> Iterator[tuple[int, bytes]]:
+    def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
         found = self._work.tiles(numbers, self._task.size, self._key, progress)
         return zip(numbers, found, strict=True)
 
@@ -63,35 +73,36 @@ class LocalExecutor:
 
 
 def released(
-    task: ScreenTask, key: AnyKey, folder: Folder | None, crew: Executor
+    task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Executor
 ) -> tuple[Positions, Float[np.ndarray, " released"]]:
     """The pairs that are released, and their values. Tiles are kept as they come."""
     plan, pairs = task.plan, task.plan.pairs
     parts = [pairs[start : start + task.size] for start in range(0, len(pairs), task.size)]
-    contents = _kept(plan, key, folder, list(map(len, parts)))
-    missing = [number for number in range(len(parts)) if number not in contents]
-    done = sum(len(parts[number]) for number in contents)
+    tiles = _kept(plan, key, folder, list(map(len, parts))) if folder else {}
+    missing = [number for number in range(len(parts)) if number not in tiles]
+    done = sum(map(len, tiles.values()))
     with tqdm(total=len(pairs), initial=done, unit=" pairs", disable=None) as bar:
-        for number, content in crew.tiles(missing, bar.update) if missing else ():
-            contents[number] = content
+        for number, tile in executor.tiles(missing, bar.update) if missing else ():
+            tiles[number] = tile
             if folder:
-                folder.keep_tile(number, content)
-    noisy = [opened(plan, number, contents[number], key) for number in range(len(parts))]
-    points = np.concatenate(noisy)
+                folder.keep_tile(number, packed(plan, number, tile, key))
+    points = np.concatenate([tiles[number] for number in range(len(parts))])
     if plan.choice is not None:
         pairs = chosen_pairs(plan, plan.choice, points, key)
-        points = crew.noised(pairs)
+        points = executor.noised(pairs)
     return pairs, points * 2.0**-plan.values.lattice.bits
 
 
 def _kept(
-    plan: Plan, key: AnyKey, folder: Folder | None, lengths: Sequence[int]
-) -> dict[int, bytes]:
+    plan: Plan, key: AnyKey, folder: Folder, lengths: Sequence[int]
+) -> dict[int, Int[np.ndarray, " tile"]]:
     """Tiles of an interrupted run that are as they should be."""
     kept = {}
-    for number, length in enumerate(lengths) if folder else ():
-        content = folder.tile(number) if folder else None
+    for number, length in enumerate(lengths):
+        content = folder.tile(number)
         with suppress(DecryptionError):
-            if content is not None and len(opened(plan, number, content, key)) == length:
-                kept[number] = content
+            if content is not None:
+                tile = unpacked(plan, number, content, key)
+                if len(tile) == length:
+                    kept[number] = tile
     return kept

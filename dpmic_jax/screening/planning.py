@@ -172,7 +172,7 @@ def plan(
     delta: float,
     statistic: MICr | Rule,
     relation: ReplaceOne,
-    label: str,
+    label: str = "",
 ) -> Plan:
     """Settle everything that needs no data, or say why it cannot be done."""
     if not isinstance(ask, Ask):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpmic_jax.data.source import open_source
-from dpmic_jax.dp.accounting.events import ReplaceOne
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.grids import cells
@@ -79,21 +79,22 @@ def screen(
     done = folder.records if folder and source.path else None
     n = source.validate() if done is None else done
 
-    def planned(run: str) -> Plan:
-        return planning.plan(
-            names=source.names,
-            n=n,
-            ask=ask,
-            epsilon=epsilon,
-            delta=delta,
-            statistic=statistic,
-            relation=relation,
-            label=f"run {run}, bounds {bounds_digest(source.schema)}",
-        )
+    plan = planning.plan(
+        names=source.names,
+        n=n,
+        ask=ask,
+        epsilon=epsilon,
+        delta=delta,
+        statistic=statistic,
+        relation=relation,
+    )
+    size = tiling(plan, source.bounds, resources).size
 
-    size = tiling(planned(""), source.bounds, resources).size
+    def event(run: str) -> Event:
+        return replace(plan.event, label=f"run {run}, bounds {bounds_digest(source.schema)}")
+
     with charged_run(
-        lambda run: planned(run).event,
+        event,
         key=key,
         ledger=book,
         schema=source.schema,
@@ -104,13 +105,13 @@ def screen(
     ) as run:
         if run.result is not None:
             return replace(ScreenResult.from_json(run.result), backend=backend_of(table))
-        plan = planned(run.name)
+        plan = replace(plan, event=run.event)
         task = ScreenTask(source, plan, resources, run.kept["tile"] if run.kept else size)
-        crew = LocalExecutor(task, run.key, devices)
+        executor = LocalExecutor(task, run.key, devices)
         if client is not None and folder:
-            crew = Cluster(task, folder, client)
+            executor = Cluster(task, folder, client)
         with _beside(lambda: dependence_level(plan)) as level:
-            pairs, values = released(task, run.key, folder, crew)
+            pairs, values = released(task, run.key, folder, executor)
             threshold = level.result()
         result = _result(plan, pairs, values, threshold, secret, run, backend_of(table))
         run.finish(result.to_json())

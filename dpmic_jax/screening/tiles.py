@@ -151,8 +151,8 @@ class TileScorer:
 
     def tiles(
         self, numbers: Sequence[int], size: int, key: AnyKey, progress: Progress
-    ) -> Iterator[bytes]:
-        """What tiles hold, one after the other: noised values, or sealed noisy scores.
+    ) -> Iterator[Int[np.ndarray, " tile"]]:
+        """What tiles hold, one after the other: noised values, or noisy scores.
 
         Args:
           numbers: of the tiles.
@@ -165,11 +165,8 @@ class TileScorer:
         law, lattice, noise = _first_noise(plan, key)
         points = self._points(np.concatenate(parts), lattice)
         grouped = _regrouped(points, [len(part) for part in parts], progress)
-        for number, part, values in zip(numbers, parts, grouped, strict=True):
-            content = add_noise(law, values, part, noise).astype("<i4").tobytes()
-            if plan.choice is not None:
-                content = encrypt(content, key=key, purpose=_purpose(plan, number))
-            yield content
+        for part, values in zip(parts, grouped, strict=True):
+            yield add_noise(law, values, part, noise)
 
     def noised(self, chosen: Positions, key: AnyKey) -> Int[np.ndarray, " chosen"]:
         """The values of chosen pairs, with noise."""
@@ -180,7 +177,15 @@ class TileScorer:
         return add_noise(law, points, chosen, event_key(key, self._plan.event))
 
 
-def opened(plan: Plan, number: int, content: bytes, key: AnyKey) -> Int[np.ndarray, " tile"]:
+def packed(plan: Plan, number: int, tile: Int[np.ndarray, " tile"], key: AnyKey) -> bytes:
+    """A tile as it leaves this process. Noisy scores are hidden: only the choice is private."""
+    content = tile.astype("<i4").tobytes()
+    if plan.choice is None:
+        return content
+    return encrypt(content, key=key, purpose=_purpose(plan, number))
+
+
+def unpacked(plan: Plan, number: int, content: bytes, key: AnyKey) -> Int[np.ndarray, " tile"]:
     """The noised values or noisy scores of a tile."""
     if plan.choice is not None:
         content = decrypt(content, key=key, purpose=_purpose(plan, number))
