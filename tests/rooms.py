@@ -70,8 +70,9 @@ def edges(folder):
 
 def picture(folder, order):
     """A line a room, the highest first: its name, how many files it has, what it imports from."""
-    rooms = rooms_of(folder)
-    below = {room: {there for here, _, there in edges(folder) if here == room} for room in rooms}
+    rooms, below = rooms_of(folder), {room: set() for room in order}
+    for here, _, there in edges(folder):
+        below[here].add(there)
     lines = []
     for room in reversed(order):
         used = [each for each in order if each in below[room] - {room}]
@@ -84,7 +85,9 @@ def drawn(text):
     for mark, folder, order in (("rooms", ROOT, ORDER), ("dp", ROOT / "dp", ORDER_IN_DP)):
         begin, end = f"<!-- {mark}: python tests/rooms.py -->", f"<!-- end of {mark} -->"
         before, rest = text.split(begin)
-        text = f"{before}{begin}\n```\n{picture(folder, order)}\n```\n{end}{rest.split(end)[1]}"
+        text = (
+            f"{before}{begin}\n<pre>\n{picture(folder, order)}\n</pre>\n{end}{rest.split(end)[1]}"
+        )
     return text
 
 

@@ -41,24 +41,38 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
     Returns:
       A number from 0 (independent) to 1 (one is a noiseless function of the other).
     """
-    return float(characteristic(x, y, statistic=MICe(B=B, c=c)).mic)
+    return _mic(x, y, MICe(B=B, c=c), None)
 
 
 def micr(x: Any, y: Any, *, bounds: Sequence[Bounds], B: Cells, c: float = 5) -> float:
     """MICr of two columns, on public bounds `((x_low, x_high), (y_low, y_high))`."""
-    return float(characteristic(x, y, statistic=MICr(B=B, c=c), bounds=bounds).mic)
+    return _mic(x, y, MICr(B=B, c=c), bounds)
+
+
+def _mic(x: Any, y: Any, statistic: Statistic, bounds: BoundsOf | None) -> float:
+    """MIC of a pair, without the grid that attains it."""
+    cut, found = _scored(x, y, statistic, bounds)
+    return float(read.mic(read.characteristic(cut.grids, found))[0])
 
 
 def characteristic(
     x: Any, y: Any, *, statistic: Statistic, bounds: BoundsOf | None = None
 ) -> PairCharacteristic:
     """The whole characteristic matrix of a pair, and the grid that attains its maximum."""
-    pair = one_pair(x, y)
-    cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
-    (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
+    cut, found = _scored(x, y, statistic, bounds)
     matrix = read.characteristic(cut.grids, found)
     cuts = read.attaining_grid(cut, (0, 1), found[..., 0])
     return PairCharacteristic(matrix.values[0], matrix.entries, *cuts)
+
+
+def _scored(
+    x: Any, y: Any, statistic: Statistic, bounds: BoundsOf | None
+) -> tuple[BinnedTable, Int[np.ndarray, "entries 2 1"]]:
+    """A pair in bins, and the information of all its grids."""
+    pair = one_pair(x, y)
+    cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
+    (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
+    return cut, found
 
 
 def characteristics(

@@ -25,7 +25,7 @@ OPEN_LEDGER = "dpmic_jax.dp.ledger.file:LedgerFile.open"
 # interrupt inside a charge waits for it.
 POINTS = (
     ("screen", "call", "jax:<module>", 130, 0),
-    ("screen", "call", "dpmic_jax.screening.tiles:Work.tiles", 130, 0),
+    ("screen", "call", "dpmic_jax.screening.tiles:TileScorer.tiles", 130, 0),
     ("screen, ledger", "call", OPEN_LEDGER, 130, 0),
     ("screen, ledger", "return", CHARGE, 5, 1),
     ("screen, out", "return", "dpmic_jax.runs.checkpoint:Folder.keep_tile", 4, 0),

@@ -96,7 +96,7 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
 
         raise WorkersLostError("the cluster is gone; repeat the call to go on")
 
-    monkeypatch.setattr("dpmic_jax.screening.tiles.Work.tiles", stop)
+    monkeypatch.setattr("dpmic_jax.screening.tiles.TileScorer.tiles", stop)
     words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
     done = dpmic(*words, "--out", tmp_path / "run")
     assert done.exit_code == 4
