@@ -52,7 +52,7 @@ def micr(x: Any, y: Any, *, bounds: Sequence[Bounds], B: Cells, c: float = 5) ->
 def _mic(x: Any, y: Any, statistic: Statistic, bounds: BoundsOf | None) -> float:
     """MIC of a pair, without the grid that attains it."""
     cut, found = _scored(x, y, statistic, bounds)
-    return float(read.mic(read.characteristic(cut.grids, found))[0])
+    return np.asarray(read.mic(read.characteristic(cut.grids, found))).item()
 
 
 def characteristic(
