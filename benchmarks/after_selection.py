@@ -27,7 +27,7 @@ RESULTS = Path(__file__).parent / "results" / "after_selection.json"
 PAGE = DOCS / "after_selection.md"
 PAIRS, ALPHA, DRAWS = 50, 0.05, 9999
 BOUNDS = [(0.0, 1.0)] * (PAIRS + 1)
-ASK = dm.TopK(1, share=0.9, among=dm.Against("x0"))
+ASK = dm.TopK(1, selection_fraction=0.9, candidates=dm.Against("x0"))
 TEST = NullTable(statistic=dm.MICe(B=60, c=5, sizes=ladder(1.5)), draws=DRAWS)
 TOGETHER = 100  # runs whose selected pairs are tested at once
 

@@ -42,7 +42,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES", "none")  # no pa
 FLAGS = (
     "--xla_force_host_platform_device_count=4",
     "--xla_cpu_parallel_codegen_split_count=1",
-    "--xla_backend_optimization_level=1",
+    "--xla_backend_optimization_level=0",
     "--xla_cpu_use_fusion_emitters=false",
 )
 # What undoes that for one program, as its compiler options.

@@ -106,7 +106,7 @@ def test_a_fit_is_the_screen_of_the_target_against_the_features():
         table,
         bounds=dict.fromkeys(table, (0.0, 1.0)),
         epsilon=100.0,
-        ask=TopK(2, among=Against("target")),
+        ask=TopK(2, candidates=Against("target")),
         key=seeded_key(1),
         statistic=STATISTIC,
     )

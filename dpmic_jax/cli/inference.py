@@ -102,7 +102,7 @@ def test(
             alpha=alpha,
             control=FalseDiscovery() if share else FamilyWise(),
             guard=Bonferroni() if candidates else MaxInformationCorrection(),
-            seen=() if ledger is None else LedgerFile.open(ledger).events,
+            prior_events=() if ledger is None else LedgerFile.open(ledger).events,
         )
         click.echo(found.to_json() if as_json else repr(found))
 

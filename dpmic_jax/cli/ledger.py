@@ -1,4 +1,4 @@
-"""`dpmic ledger`: the books of a data set."""
+"""`dpmic ledger`: the privacy ledger of a data set."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ PATH = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 
 @click.group()
 def ledger() -> None:
-    """Keep the books of a data set: what was spent, and what may be."""
+    """Keep the privacy ledger of a data set: what was spent, and what may be."""
 
 
 @ledger.command()

@@ -77,7 +77,7 @@ def privacy_cost(
       record_bits: what one person's records take at most, in bits. Without epsilon-DP they tell
         at most everything with a small chance, which is a bound only if they are finite.
     """
-    # Imported here: who only keeps books needs none of it.
+    # Imported here: a ledger that only records charges needs none of it.
     from dpmic_jax.dp.information import total_mi
     from dpmic_jax.dp.max_information import max_information_after
 

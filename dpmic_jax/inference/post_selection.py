@@ -110,7 +110,7 @@ def post_selection(
     alpha: float = 0.05,
     control: Control = FAMILY_WISE,
     guard: Guard = BY_PRIVACY,
-    seen: Sequence[Event] = (),
+    prior_events: Sequence[Event] = (),
 ) -> PostSelection:
     """Which of the released pairs are dependent in the population, at a level that stays valid.
 
@@ -127,15 +127,15 @@ def post_selection(
       alpha: the error that is allowed.
       control: `FamilyWise()`, no false discovery at all, or `FalseDiscovery()`, few of them.
       guard: `MaxInformationCorrection()`, or `Bonferroni()`, which is better for few candidates.
-      seen: other private releases from these records that had a say in what is tested, such as
-        `book.events` of a ledger; the screen's own event may be among them.
+      prior_events: other private releases from these records that had a say in what is tested,
+        such as `book.events` of a ledger; the screen's own event may be among them.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"expected 0 < alpha < 1 (Theorem 1.3), got {alpha}")
     if not len(result.pairs):
         raise ValueError("the screen released no pair, so there is nothing to test")
     event = Event.from_json(result.statement.event)
-    events = tuple(dict.fromkeys((event, *seen)))
+    events = tuple(dict.fromkeys((event, *prior_events)))
     selected = len(result.pairs)
     correction = guard.correction(events, alpha, selected=selected, candidates=result.candidates)
     source = open_source(table, bounds)

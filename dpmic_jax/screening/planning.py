@@ -6,8 +6,8 @@ bounds are public. One person moves every pair's MICr by at most Delta (`sensiti
 - Values of P pairs. Each gets noise for epsilon / P (Laplace) or rho / P (Gaussian), and they
   compose: epsilon, or rho, in all. With delta = 0 it is Laplace; else what has less variance.
 - Top k. The k strongest pairs are chosen by noisy scores (`dp.selection.OneShotTopK`) with
-  `share` of epsilon, and their values get Laplace noise for 1/k of the rest each. Basic composition
-  of k + 1 mechanisms, the last k chosen by the output of the first.
+  `selection_fraction` of epsilon, and their values get Laplace noise for 1/k of the rest each.
+  Basic composition of k + 1 mechanisms, the last k chosen by the output of the first.
 - Above a threshold. The same with the sparse vector technique (`dp.selection.SparseVector`);
   fewer pairs found than allowed cost less than is charged.
 
@@ -41,7 +41,7 @@ from dpmic_jax.mechanisms.release import event_settings
 from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK
+from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
 ValueLaw = LatticeLaplace | LatticeGauss
@@ -183,12 +183,12 @@ def plan(
     budget = Budget(epsilon, delta, relation)
     pairs = _pairs(ask, names)
     selecting = isinstance(ask, TopK | Above)
-    each = epsilon * (1 - ask.share) / ask.most if selecting else epsilon / len(pairs)
+    each = epsilon * (1 - ask.selection_fraction) / ask.most if selecting else epsilon / len(pairs)
     chosen = _settled(statistic, n, each)
     moved = min(Fraction(1), sensitivity.group(_one(chosen, n), relation.records))
     choice, count = None, 1
     if isinstance(ask, TopK | Above):
-        share = as_fraction(ask.share)
+        share = as_fraction(ask.selection_fraction)
         law = _value_laplace(as_fraction(epsilon) * (1 - share) / ask.most, moved)
         choice = _choice(ask, as_fraction(epsilon) * share, budget, moved)
         failing = choice.selector.guarantee.delta
@@ -203,7 +203,11 @@ def plan(
         n=n,
         sensitivity=moved,
         count=count,
-        settings=(*event_settings(chosen, n), ("ask", repr(ask)), ("noise", type(law).__name__)),
+        settings=(
+            *event_settings(chosen, n),
+            ("ask", canonical(ask)),
+            ("noise", type(law).__name__),
+        ),
         label=label,
     )
     return Plan(

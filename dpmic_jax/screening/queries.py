@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Int
@@ -86,18 +86,18 @@ class TopK:
 
     Attributes:
       k: how many.
-      share: the part of epsilon that choosing them takes; the rest is for their values.
-      among: which pairs are looked at.
+      selection_fraction: of epsilon, that choosing them takes; the rest is for their values.
+      candidates: which pairs are looked at.
     """
 
     k: int
-    share: float = 0.5
-    among: Group = AllPairs()
+    selection_fraction: float = 0.5
+    candidates: Group = AllPairs()
 
     def __post_init__(self):
         object.__setattr__(self, "k", check_positive_int("k", self.k))
-        _check_fraction("share", self.share)
-        _check_group(self.among)
+        _check_fraction("selection_fraction", self.selection_fraction)
+        _check_group(self.candidates)
 
     @property
     def most(self) -> int:
@@ -105,7 +105,7 @@ class TopK:
         return self.k
 
     def pairs(self, names: Names) -> Positions:
-        found = self.among.pairs(names)
+        found = self.candidates.pairs(names)
         if self.k >= len(found):
             raise ValueError(
                 f"expected k below the {len(found)} pairs there are, got {self.k}; "
@@ -114,7 +114,7 @@ class TopK:
         return found
 
     def __str__(self) -> str:
-        return f"top {self.k} of {self.among}"
+        return f"top {self.k} of {self.candidates}"
 
 
 @dataclass(frozen=True)
@@ -127,20 +127,20 @@ class Above:
     Attributes:
       threshold: of MICr.
       at_most: how many pairs may be found; noise grows with it.
-      share: the part of epsilon that finding them takes; the rest is for their values.
-      among: which pairs are looked at.
+      selection_fraction: of epsilon, that finding them takes; the rest is for their values.
+      candidates: which pairs are looked at.
     """
 
     threshold: float
     at_most: int
-    share: float = 0.5
-    among: Group = AllPairs()
+    selection_fraction: float = 0.5
+    candidates: Group = AllPairs()
 
     def __post_init__(self):
         _check_fraction("threshold", self.threshold)
         object.__setattr__(self, "at_most", check_positive_int("at_most", self.at_most))
-        _check_fraction("share", self.share)
-        _check_group(self.among)
+        _check_fraction("selection_fraction", self.selection_fraction)
+        _check_group(self.candidates)
 
     @property
     def most(self) -> int:
@@ -148,13 +148,26 @@ class Above:
         return self.at_most
 
     def pairs(self, names: Names) -> Positions:
-        return self.among.pairs(names)
+        return self.candidates.pairs(names)
 
     def __str__(self) -> str:
-        return f"at most {self.at_most} above {self.threshold:g} of {self.among}"
+        return f"at most {self.at_most} above {self.threshold:g} of {self.candidates}"
 
 
 Ask = Group | TopK | Above
+
+# Fields as events of version 0.1.0 call them: noise depends on an event's digest.
+_IN_EVENTS = {"selection_fraction": "share", "candidates": "among"}
+
+
+def canonical(ask: Ask) -> str:
+    """A question as an event keeps it."""
+    shown = []
+    for name in (each.name for each in fields(ask)):
+        value = getattr(ask, name)
+        text = canonical(value) if isinstance(value, Ask) else repr(value)
+        shown.append(f"{_IN_EVENTS.get(name, name)}={text}")
+    return f"{type(ask).__name__}({', '.join(shown)})"
 
 
 def _position(names: Names, column: str, where: str) -> int:
@@ -174,9 +187,9 @@ def _check_fraction(name: str, value: float) -> None:
         raise ValueError(f"expected 0 < {name} < 1, got {value}")
 
 
-def _check_group(among: Group) -> None:
-    if not isinstance(among, Group):
+def _check_group(candidates: Group) -> None:
+    if not isinstance(candidates, Group):
         raise TypeError(
-            "expected among to be AllPairs(), Against(column) or Between(columns_a, columns_b), "
-            f"got {among!r}"
+            "expected candidates to be AllPairs(), Against(column) or Between(columns_a, "
+            f"columns_b), got {candidates!r}"
         )

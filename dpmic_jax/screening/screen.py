@@ -59,7 +59,7 @@ def screen(
       ask: `AllPairs()`, `Against(column)`, `Between(columns_a, columns_b)`, `TopK(k)` or
         `Above(threshold, at_most)`.
       key: `secret_key()`; or `seeded_key(seed)` for research, which every output then says.
-      ledger: a ledger's file to charge. Without one, keep the books yourself.
+      ledger: a ledger's file to charge. Without one, record the charge yourself.
       out: the run's folder, which lets it go on after an interruption.
       records_per_person: how many records one person may own.
       statistic: a `MICr`, or a rule (n, epsilon for each pair) -> MICr.

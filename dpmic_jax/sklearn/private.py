@@ -45,9 +45,9 @@ class PrivateMICSelector(Selector):
         all classes, unless `bounds` have it under the target's name.
       target: what the target is called in bounds, ledgers and statements.
       delta: of each fit; with a threshold and no `at_most` it buys smaller noise.
-      share: the part of epsilon that choosing features takes; the rest is for their scores.
+      selection_fraction: of epsilon, that choosing features takes; the rest is for their scores.
       ledger: the path of a ledger's file to charge; a path, since scikit-learn copies what it is
-        given. Without one, keep the books yourself.
+        given. Without one, record the charge yourself.
       key: "secret" for a new secret key at each fit; a `SecretKey`; or an integer seed, for
         research, which stamps results "seeded: not for release".
       records_per_person: how many records one person may own.
@@ -73,7 +73,7 @@ class PrivateMICSelector(Selector):
         target_bounds: Any = None,
         target: str = "target",
         delta: float = 0.0,
-        share: float = 0.5,
+        selection_fraction: float = 0.5,
         ledger: str | os.PathLike[str] | None = None,
         key: str | int | SecretKey = "secret",
         records_per_person: int = 1,
@@ -87,7 +87,7 @@ class PrivateMICSelector(Selector):
         self.target_bounds = target_bounds
         self.target = target
         self.delta = delta
-        self.share = share
+        self.selection_fraction = selection_fraction
         self.ledger = ledger
         self.key = key
         self.records_per_person = records_per_person
@@ -153,8 +153,14 @@ class PrivateMICSelector(Selector):
         if self.at_most is not None:
             if self.threshold is None:
                 raise ValueError("at_most goes with threshold; with k_features leave it out")
-            return Above(least, self.at_most, share=self.share, among=against)
-        return TopK(k, share=self.share, among=against) if k < features else against
+            return Above(
+                least, self.at_most, selection_fraction=self.selection_fraction, candidates=against
+            )
+        return (
+            TopK(k, selection_fraction=self.selection_fraction, candidates=against)
+            if k < features
+            else against
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

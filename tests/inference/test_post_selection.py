@@ -104,7 +104,7 @@ def test_shares_of_false_discoveries_have_their_own_adjustment(result, table):
 def test_what_else_was_seen_lowers_the_level_and_the_screen_counts_once(result, table):
     own = Event.from_json(result.statement.event)
     alone, more, again = (
-        after(result, table, giving(1, 1), seen=seen).correction.level
+        after(result, table, giving(1, 1), prior_events=seen).correction.level
         for seen in ((), (own, spent(0.02)), (own,))
     )
     assert again == alone

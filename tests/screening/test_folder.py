@@ -244,9 +244,9 @@ def test_the_folder_of_another_run_is_refused_and_left_as_it_is(
 
 def test_the_share_of_a_selecting_ask_cannot_change_half_way(out, stops, monkeypatch):
     """Scores at 0.9 of epsilon and values at 0.9 of it would cost 1.8 of what was charged."""
-    begun(out, stops, monkeypatch, ask=TopK(4, share=0.9))
+    begun(out, stops, monkeypatch, ask=TopK(4, selection_fraction=0.9))
     with pytest.raises(ValueError, match="other settings"):
-        screened(out=out, ask=TopK(4, share=0.1))
+        screened(out=out, ask=TopK(4, selection_fraction=0.1))
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -121,7 +121,7 @@ def test_the_less_noisy_of_laplace_and_gaussian_is_taken(columns, epsilon):
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_top_k_pays_for_k_pairs_and_not_for_those_it_looks_at(share, delta):
     k, epsilon = 5, 2.0
-    found = planned(TopK(k, share=share), epsilon=epsilon, delta=delta)
+    found = planned(TopK(k, selection_fraction=share), epsilon=epsilon, delta=delta)
     assert isinstance(found.choice.selector, OneShotTopK)
     # Exponential noise of rate share epsilon / (2 k Delta) on scores, Laplace noise on values.
     assert close(found.choice.scale, 2 * k * moved(20_000) / (share * epsilon))
@@ -135,7 +135,11 @@ def test_top_k_pays_for_k_pairs_and_not_for_those_it_looks_at(share, delta):
 def test_above_has_the_noise_of_the_sparse_vector_technique(at_most, delta):
     epsilon, share, names = 2.0, 0.25, tuple(f"c{i}" for i in range(40))
     found = planned(
-        Above(0.3, at_most, share=share), epsilon=epsilon, delta=delta, names=names, n=10**6
+        Above(0.3, at_most, selection_fraction=share),
+        epsilon=epsilon,
+        delta=delta,
+        names=names,
+        n=10**6,
     )
     part = share * epsilon
     # Algorithm 5: sigma = 2c / epsilon, or sqrt(32 c ln(1/delta)) / epsilon, whichever is less.
@@ -176,7 +180,9 @@ def parts(found):
 
 
 @given(
-    st.sampled_from([AllPairs(), Against("c1"), TopK(3), TopK(7, share=0.1), Above(0.2, 3)]),
+    st.sampled_from(
+        [AllPairs(), Against("c1"), TopK(3), TopK(7, selection_fraction=0.1), Above(0.2, 3)]
+    ),
     st.floats(0.05, 8).map(lambda epsilon: float(f"{epsilon:.3g}")),
     st.sampled_from([0.0, 1e-9, 1e-6]),
     st.sampled_from([1, 3]),
@@ -223,9 +229,9 @@ def test_an_event_tells_runs_apart():
         Between(("c0",), ("c1",)),
         Between(("c0",), ("c2",)),
         TopK(3),
-        TopK(3, share=0.4),
+        TopK(3, selection_fraction=0.4),
         Above(0.3, 3),
-        Above(0.3, 3, share=0.4),
+        Above(0.3, 3, selection_fraction=0.4),
     ]
     events = [planned(ask).event for ask in asks]
     events += [planned(epsilon=2.0).event, planned(n=20_001).event, planned(label="b").event]
@@ -242,7 +248,7 @@ def test_a_rule_is_given_the_epsilon_of_each_value():
         return MICr(B=20, c=2)
 
     planned(epsilon=3.0, statistic=rule)
-    planned(TopK(4, share=0.25), epsilon=3.0, statistic=rule)
+    planned(TopK(4, selection_fraction=0.25), epsilon=3.0, statistic=rule)
     assert given == [(20_000, pytest.approx(3 / PAIRS)), (20_000, pytest.approx(3 * 0.75 / 4))]
     assert planned(statistic=default_screen_statistic).statistic.sizes == ladder(1.25)
 

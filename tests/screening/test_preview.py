@@ -53,7 +53,7 @@ def test_the_chance_of_passing_the_threshold_is_that_of_a_simulation(rng, value)
 
 
 def test_the_noise_of_the_choice_is_two_k_sensitivities_over_its_epsilon():
-    found = plan_of(TopK(4, share=0.25)).plan
+    found = plan_of(TopK(4, selection_fraction=0.25)).plan
     delta = float(found.event.sensitivity)
     assert found.choice.scale == pytest.approx(2 * 4 * delta / 0.25, rel=2e-3)
 
