@@ -292,7 +292,9 @@ def _undone(folder: Folder | None) -> Iterator[None]:
 def _check_same_run(
     folder: Folder, begun: Mapping[str, Any], identity: Mapping[str, Any], new: str
 ) -> None:
-    different = [name for name, value in identity.items() if begun.get(name) != value]
+    # Version 0.1.0 had the bounds in the label of the event only, where screens still have them.
+    kept = {"bounds": identity["bounds"], **begun} if "format" not in begun else begun
+    different = [name for name, value in identity.items() if kept.get(name) != value]
     # Runs of secret keys have random names; that of a seeded one tells its seed.
     runs = {begun["run"], new}
     if len(runs) > 1 and any(run.startswith(_SEEDED) for run in runs):

@@ -88,9 +88,10 @@ def test_an_interrupted_run_goes_on_to_the_same_bits_and_is_charged_once(
 
 
 def of_version_0_1_0(out):
-    """Its description did not say how tiles are written."""
+    """Its description did not say how tiles are written, nor the bounds but in the event."""
     content = json.loads((out / "run.json").read_text())
-    del content["format"]
+    for later in ("format", "bounds", "data", "entries"):
+        del content[later]
     (out / "run.json").write_text(json.dumps(content))
 
 
@@ -111,6 +112,9 @@ def test_a_finished_run_of_version_0_1_0_gives_its_result_again(out):
     found = screened(out=out)
     of_version_0_1_0(out)
     assert screened(out=out) == found
+    wider = {name: (low - 1, high) for name, (low, high) in BOUNDS.items()}
+    with pytest.raises(ValueError, match="other settings"):
+        screened(out=out, bounds=wider)
 
 
 def test_tiles_that_are_there_are_not_computed_again(out, stops, monkeypatch):
