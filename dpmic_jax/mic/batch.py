@@ -106,7 +106,7 @@ class Optimiser:
     def __call__(
         self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
     ) -> Int[np.ndarray, "entries 2 some"]:
-        """Information in units of 2^-26 bits (`tile.entries`) of so many pairs on each device."""
+        """Information in units of 2^-26 bits (`kernel.entries`) of so many pairs on each device."""
         layout = self._layout
         found = [
             program(some, 2 * len(bucket.grids) * number, self._gains)
@@ -173,7 +173,7 @@ class Scorer:
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-        """Information in units of 2^-26 bits (`tile.entries`), of the next so many pairs."""
+        """Information in units of 2^-26 bits (`kernel.entries`), of the next so many pairs."""
         most = self._tile * self._devices
         # As many tiles as keep all workers busy to the end, of even size.
         rounds = -(-len(pairs) // (most * self._workers))

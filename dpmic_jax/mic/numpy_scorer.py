@@ -39,7 +39,7 @@ class FewScorer:
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 1"]]:
-        """Information in units of 2^-26 bits (`tile.entries`), pair by pair."""
+        """Information in units of 2^-26 bits (`kernel.entries`), pair by pair."""
         for x, y in pairs.tolist():
             sides = [self._oriented(x, y), self._oriented(y, x)]
             yield np.rint(np.stack(sides, axis=1)).astype(np.int32)[..., None]

@@ -69,7 +69,7 @@ class Blocks(NamedTuple):
 
 
 def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
-    """`sweep.layout_for`, and less at a time where a tile's counts would be too many."""
+    """`batch.layout_for`, and less at a time where a tile's counts would be too many."""
     layout = batch.layout_for(grids, pairs if pairs <= SOME else max(pairs, MANY), platform)
     while layout.pairs > 1 and layout.cells > MOST_HELD:
         # As many lanes as there are pairs for; but a vector has some.

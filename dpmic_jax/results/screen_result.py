@@ -126,7 +126,7 @@ class ScreenResult:
         return Plots(self)
 
     def privacy_cost(self, *, delta: float, beta: float) -> PrivacyCost:
-        """What the screen cost in all units, and in nats about one person (`dp.conversions.units`).
+        """What the screen cost in all units, and in nats about one person.
 
         Args:
           delta: at which to state (epsilon, delta)-DP.

@@ -1,4 +1,4 @@
-"""Where a condition on a number stops to hold: bisection, with the safe end given back by name."""
+"""Bisection: up to which number a condition holds, with both ends of the bracket by name."""
 
 import math
 from collections.abc import Callable

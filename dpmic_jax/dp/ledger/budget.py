@@ -204,7 +204,7 @@ class Ledger:
     def privacy_cost(
         self, *, delta: float, beta: float, record_bits: int = RECORD_BITS
     ) -> PrivacyCost:
-        """What was spent, in all units: see `dp.conversions.units`, which has the arguments."""
+        """What was spent, in all units: the arguments are those of `privacy_cost`."""
         return privacy_cost(self.events, delta=delta, beta=beta, record_bits=record_bits)
 
     def charge(self, event: Event) -> "Ledger":

@@ -95,7 +95,7 @@ class Lattice:
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeLaplace:
-    """Release lattice points with discrete Laplace noise, exactly epsilon-DP (`clipped`).
+    """Release lattice points with discrete Laplace noise, exactly epsilon-DP (`bounded`).
 
     Attributes:
       epsilon: of each released point.

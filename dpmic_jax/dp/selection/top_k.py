@@ -1,7 +1,7 @@
 """The best k of many candidates in one go: noise on every score, and the k largest.
 
 Y_i = s_i + G_i with G geometric, P(G = g) ~ e^(-rate g), rate = epsilon / (2 k S), or the jackpot
-(`jackpots`). The k largest Y are chosen, equal ones by random priorities, and only their set is
+(`tail_atom`). The k largest Y are chosen, equal ones by random priorities, and only their set is
 told. G is the whole part of an exponential number whose fraction does not depend on it; so random
 priorities make this, candidate for candidate, the selection with exponential noise. For k = 1 that
 is permute-and-flip (Ding et al. 2021).
