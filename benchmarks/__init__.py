@@ -1,1 +1,1 @@
-"""Measurements, each run by `python -m benchmarks.NAME`."""
+"""Benchmarks, each run by `python -m benchmarks.NAME`."""

@@ -1,9 +1,9 @@
-"""False discoveries, and power, of tests on the pair that a private screen selected.
+"""False discoveries and power of tests on the pair that a private screen selected.
 
 `python -m benchmarks.after_selection` writes results/after_selection.json and the tables of
-docs/after_selection.md; what is in the file is not done again. Every run is a call of `screen`
-for the best of 50 pairs, one column with 50 others, and a test of the selected pair on the same
-records: MICe against its null law.
+docs/after_selection.md; runs that are in the file already are not repeated. Every run calls
+`screen` for the best of 50 pairs, one column with 50 others, and tests the selected pair on the
+same records: MICe against its null distribution.
 """
 
 import json
@@ -34,11 +34,11 @@ TOGETHER = 100  # runs whose selected pairs are tested at once
 
 @dataclass(frozen=True)
 class Setting:
-    """One table of the study.
+    """One setting of the study.
 
     Attributes:
-      n, epsilon: of each screen.
-      runs: how many.
+      n, epsilon: number of records and epsilon of each screen.
+      runs: number of screens.
       planted: noise of the one dependent pair, a cosine; None if all pairs are independent.
     """
 
@@ -57,25 +57,25 @@ SETTINGS = (
 
 
 def tables(setting: Setting) -> Iterator[np.ndarray]:
-    """Columns of independent uniform numbers, the first two a noisy cosine if one is planted."""
+    """Independent uniform columns; the first two are a noisy cosine if one is planted."""
     for run in range(setting.runs):
         rng = np.random.default_rng((setting.n, run))
         table = rng.random((setting.n, PAIRS + 1))
         if setting.planted is not None:
-            # Well inside the bounds, so that no two values are tied.
+            # Well inside the bounds, so that clipping ties no two values.
             curve = 0.5 + 0.4 * np.cos(3 * np.pi * table[:, 0])
             table[:, 1] = curve + setting.planted * rng.normal(size=setting.n)
         yield table
 
 
 def selected(table: np.ndarray, epsilon: float, seed: int) -> tuple[int, dm.ScreenResult]:
-    """Which column a screen pairs with the first."""
+    """The column that a private screen selects as the partner of the first."""
     result = dm.screen(table, bounds=BOUNDS, epsilon=epsilon, ask=ASK, key=dm.seeded_key(seed))
     return int(result.pairs[0, 1]), result
 
 
 def strongest(table: np.ndarray, epsilon: float) -> int:
-    """Which column has the largest MICr with the first: a selection that is not private."""
+    """The column with the largest MICr with the first: a selection that is not private."""
     found = dm.pairwise(
         table[:, :1],
         bounds=BOUNDS[:1],
@@ -93,7 +93,7 @@ def p_values(pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def study(setting: Setting) -> dict:
-    """Rates of rejection of the selected pair, by how it was selected and at which level."""
+    """Rejection rates of the selected pair, by kind of selection and level of the test."""
     private, exact, hits, result = [], [], 0, None
     waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     started = time.perf_counter()
@@ -133,7 +133,7 @@ def study(setting: Setting) -> dict:
 
 
 def rate(rejected: np.ndarray) -> list[float]:
-    """A share and its 95 % interval (Clopper and Pearson)."""
+    """A proportion and its 95 % Clopper-Pearson interval."""
     found = binomtest(int(rejected.sum()), len(rejected))
     interval = found.proportion_ci()
     return [round(float(x), 5) for x in (found.statistic, interval.low, interval.high)]

@@ -1,8 +1,8 @@
-"""Another commit of this repository beside the tree as it is, for measurements in turn.
+"""Compare another commit of this repository with the working tree, measured in turn.
 
-A number of seconds says little on a machine that does other work; the ratio of two versions that
-take turns in one run says a lot. The other version comes from the clone's own history, and both run
-from folders made for the run, with the same Python, the same JAX and caches of their own.
+Absolute times mean little on a machine that does other work; the ratio of two versions that take
+turns in one run is reliable. The other version comes from the clone's own history. Both run from
+temporary folders with the same Python and JAX, and with separate caches.
 """
 
 import compileall
@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 ROOT = Path(__file__).parents[1]
 FIRST = "7bcc7ee"  # version 0.1.0
 PACKAGES = ("dpmic_jax", "benchmarks")
-# What a user may have set that would let a version find compiled programs, or keep none.
+# Variables of the user that would make a version find compiled programs, or keep none.
 CACHE_SETTINGS = (
     "JAX_COMPILATION_CACHE",
     "JAX_PERSISTENT_CACHE",
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Trees(NamedTuple):
-    """Folders to import from."""
+    """The folders from which the two versions are imported."""
 
     other: Path
     now: Path
@@ -43,10 +43,10 @@ class Trees(NamedTuple):
 
 @contextmanager
 def trees(commit: str, *, root: Path = ROOT) -> Iterator[Trees]:
-    """The package and the benchmarks as they were at `commit`, and as they are.
+    """Copies of the package and the benchmarks at `commit` and of the working tree.
 
-    The tree as it is is copied too, so that nobody's edits meet a run of many minutes, and neither
-    side has to compile its modules when it is measured.
+    The working tree is copied too, so that edits do not affect a run of many minutes, and so that
+    both versions have compiled bytecode before they are measured.
     """
     with tempfile.TemporaryDirectory(prefix="beside-") as name:
         both = Trees(Path(name) / "other", Path(name) / "now")
@@ -74,17 +74,17 @@ def _unpack(commit: str, root: Path, folder: Path) -> None:
 
 
 def environment(tree: Path, cache: Path) -> dict[str, str]:
-    """Import from `tree`, and keep compiled programs in `cache` if they are kept at all.
+    """An environment that imports from `tree`, with `cache` as the user's cache folder.
 
-    That is what a user meets on a machine of their own: the command keeps programs in the user's
-    cache folder, and Python keeps none.
+    This is what a user has by default: the `dpmic` command keeps compiled programs in that folder,
+    and Python code keeps none.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(CACHE_SETTINGS)}
     return {**kept, "PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(cache)}
 
 
 class Cost(NamedTuple):
-    """Of one process and those that it waited for."""
+    """The cost of one process, with the processes it waited for."""
 
     cpu: float  # seconds, user and system
     wall: float
@@ -93,7 +93,7 @@ class Cost(NamedTuple):
 
 
 def cost(words: Sequence[str], tree: Path, cache: Path) -> Cost:
-    """Run Python with `words` in an empty folder, and say what it took."""
+    """The cost of running Python with the arguments `words` in an empty folder."""
     with (
         tempfile.TemporaryDirectory() as folder,
         tempfile.TemporaryFile() as output,
@@ -124,7 +124,7 @@ def fresh_cost(words: Sequence[str], tree: Path) -> Cost:
 
 
 class Asked:
-    """A program that stays, and answers each line it is given by a line of JSON."""
+    """A process that stays alive and answers each line of input with a line of JSON."""
 
     def __init__(self, program: str, *words: str, tree: Path, cache: Path):
         self._process = subprocess.Popen(
@@ -150,11 +150,11 @@ class Asked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # its input ends, and so does it
+        self._process.communicate()  # closes its input, which ends it
 
 
 def in_turn(runs: Sequence[Callable[[], T]], rounds: int) -> list[list[T]]:
-    """The rounds of each run. Every other round goes backwards, so that none is always first."""
+    """The rounds of each run, in turn. Every other round is in reverse order, for fairness."""
     found: list[list[T]] = [[] for _ in runs]
     for i in range(rounds):
         order = range(len(runs))

@@ -2,11 +2,12 @@
 
 `python -m benchmarks.causal` runs all networks at n = 10 000 and 100 000, five keys each, and
 writes `benchmarks/results/causal.json`, `docs/causal.png` and the tables of docs/causal.md.
-`--networks asia --n 10000` runs a part, `--networks` with nothing behind it only writes; parts
-are added to what the file holds, and may run beside each other. Every key has its own records, the
-same for all algorithms. T is the same for all; it was picked by PC's F1 on the small networks, so
-it is not free of the truth (docs/causal.md, section 7). Rounds are enough for all edges to be
-removed, and `--rounds-factor` times that for Priv-PC, whose rounds may come to nothing.
+`--networks asia --n 10000` runs a part, and `--networks` without a value only writes the page and
+the picture. Parts are added to the file, and may run concurrently. Every key has its own records,
+the same for all algorithms. All algorithms have the same T, which was chosen by PC's F1 on the
+small networks, so it depends on the true graphs (docs/causal.md, section 7). There are enough
+rounds to remove all edges, and `--rounds-factor` times as many for Priv-PC, whose rounds may remove
+nothing.
 """
 
 import argparse
@@ -39,7 +40,7 @@ ALGORITHMS = ("PC", "EM-PC", "SVT-PC", "Priv-PC")
 
 
 def f1(found: Skeleton, network: Network) -> float:
-    """Of edges without directions: 2 hits / (found + true)."""
+    """F1 of undirected edges: 2 hits / (found + true)."""
     hits = len(found.edges & network.skeleton)
     return 2 * hits / (len(found.edges) + len(network.skeleton))
 
@@ -47,7 +48,7 @@ def f1(found: Skeleton, network: Network) -> float:
 def searches(
     network: Network, n: int, epsilon: float, delta: float, arguments: argparse.Namespace
 ) -> list[Search]:
-    """One of each, with as many rounds as could be needed."""
+    """One search of each kind, with as many rounds as could be needed."""
     columns = len(network.names)
     enough = columns * (columns - 1) // 2 + arguments.max_order + 1
     usual: dict[str, Any] = {
@@ -136,13 +137,13 @@ def summary(rows: list[dict[str, Any]], cell: Callable[[list[dict[str, Any]]], s
 
 
 def scores(rows: list[dict[str, Any]]) -> str:
-    """Mean F1 over keys, least and most."""
+    """The mean, smallest and largest F1 over the keys."""
     found = [r["f1"] for r in rows]
     return f"{np.mean(found):.2f} ({min(found):.2f}-{max(found):.2f})" if found else "-"
 
 
 def left(rows: list[dict[str, Any]]) -> str:
-    """Mean number of edges that are kept; how many runs stopped before all was asked."""
+    """The mean number of edges kept, and the number of runs that stopped before the last query."""
     if not rows:
         return "-"
     stopped = sum(not r["finished"] for r in rows)
@@ -150,7 +151,7 @@ def left(rows: list[dict[str, Any]]) -> str:
 
 
 def reversals(rows: list[dict[str, Any]]) -> str:
-    """Where the order that the literature expects is the other way round, and what goes with it."""
+    """Cases in which the order of two algorithms is opposite to the literature's, with details."""
     cells = sorted({(r["network"], r["n"], r["epsilon"]) for r in rows if r["epsilon"]})
     lines = []
     for first, second in (("SVT-PC", "EM-PC"), ("Priv-PC", "SVT-PC"), ("Priv-PC", "EM-PC")):
@@ -172,7 +173,7 @@ def reversals(rows: list[dict[str, Any]]) -> str:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """One panel a network and n: mean F1 against epsilon, with the range over keys."""
+    """One panel for each network and n: mean F1 against epsilon, with the range over keys."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -232,7 +233,7 @@ def kept() -> dict[str, Any]:
 
 
 def add(name: str, part: dict[str, Any]) -> None:
-    """Read anew, since other parts may be running; one row a line."""
+    """Add rows to the file, which is read again as other parts may be running; one row a line."""
     content = json.dumps({"parts": kept() | {name: part}})
     RESULTS.write_text(content.replace("}, {", "},\n{") + "\n")
 

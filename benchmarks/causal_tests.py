@@ -1,10 +1,10 @@
-"""How fast independence is tested: all order-0 and order-1 tests of 50 binary columns.
+"""Speed of independence tests: all order-0 and order-1 tests of 50 binary columns.
 
 `python -m benchmarks.causal_tests` prints a table and writes
-`benchmarks/results/causal_tests.json`. 1225 pairs, and each given one of 48 others: 60 025 tests
-of 100 000 records. The first call, which compiles, is timed apart. The peer is scipy's
-`kendalltau` in a loop, once for each block of a query, on some hundred of the queries, drawn at
-random; its time for all of them follows from the mean.
+`benchmarks/results/causal_tests.json`. There are 1225 pairs, each also given one of 48 other
+columns: 60 025 tests of 100 000 records. The first call, which compiles, is timed separately. The
+peer is scipy's `kendalltau` in a loop, once for each stratum of a query, on some hundred queries
+drawn at random; its time for all queries is extrapolated from the mean.
 """
 
 import argparse
@@ -30,7 +30,7 @@ RESULTS = Path(__file__).parent / "results" / "causal_tests.json"
 
 
 def table(columns: int, n: int) -> Coded:
-    """A chain: each column is its predecessor, turned over for a third of the records."""
+    """A chain: each column is its predecessor, flipped for a third of the records."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 2, (columns, n)).astype(np.uint8)
     for before, column in pairwise(codes):
@@ -55,7 +55,7 @@ def spread(seconds: list[float]) -> dict[str, float]:
 
 
 def peer(data: Coded, sample: list[Query]) -> tuple[float, float]:
-    """Seconds of a query, and the largest difference between our scores and pairs counted so."""
+    """scipy's seconds per query, and the largest difference between its scores and ours."""
     from scipy.stats import kendalltau
 
     def blocks(query: Query) -> list[np.ndarray]:

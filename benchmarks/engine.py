@@ -1,13 +1,14 @@
-"""How fast the engine is: against fast-mine, against the bare polynomial, and in n.
+"""Speed of the MIC engine: against fast-mine, against the bare polynomial, and as n grows.
 
 `python -m benchmarks.engine` prints a table and writes `benchmarks/results/engine.json`.
-Every case runs in a process of its own, so that its peak memory is its own; within it our
-rounds and the peer's alternate, so that both meet the same machine. Compile time is apart.
+Every case runs in a separate process, so that peak memory is that of the case. Within it, our
+rounds and the peer's alternate, so that both see the same load. Compilation is timed separately.
 `--quick` takes fewer rounds; `--case NAME` runs one case.
 
-`--against COMMIT` measures the same cases beside that commit's engine instead (7bcc7ee is version
-0.1.0): a process for each, both compiled before the clock starts, rounds in turn. It prints ratios,
-above 1 where the tree as it is is faster, and writes `benchmarks/results/engine_beside.json`.
+`--against COMMIT` compares the same cases with that commit's engine instead (7bcc7ee is version
+0.1.0): one process for each version, both compiled before the clock starts, with alternating
+rounds. It prints ratios, above 1 where the working tree is faster, and writes
+`benchmarks/results/engine_beside.json`.
 """
 
 import argparse
@@ -37,7 +38,7 @@ DATA = Path(os.environ.get("DPMIC_DATA", Path(__file__).parents[2] / "shared" / 
 
 
 class Case(NamedTuple):
-    """A table, a statistic, and what the peer is to compute on it."""
+    """A table, a statistic, and the settings of the peer."""
 
     load: Callable[[], np.ndarray]
     statistic: str
@@ -46,7 +47,7 @@ class Case(NamedTuple):
 
 
 def baseball() -> np.ndarray:
-    """The performance columns of the real table, or integers of that shape."""
+    """The performance columns of the real table, or random integers of the same shape."""
     path = DATA / "baseball.csv"
     if not path.exists():
         return np.random.default_rng(0).integers(0, 60, (337, 132)).astype(float)
@@ -76,16 +77,16 @@ CASES = {
 
 
 def spread(seconds: list[float], pairs: int) -> dict[str, float]:
-    """Pairs a second: the best round, the median one, and the worst."""
+    """Pairs per second of the best, the median and the worst round."""
     rates = sorted(pairs / s for s in seconds)
     return {"best": rates[-1], "median": float(np.median(rates)), "worst": rates[0]}
 
 
-# --- one case, in a process of its own --------------------------------------------------
+# --- one case, in a separate process ----------------------------------------------------
 
 
 class Run(NamedTuple):
-    """Columns cut and coded for a statistic, ready to be scored."""
+    """Columns that are binned for a statistic and ready to be scored."""
 
     cut: Any
     codes: Any
@@ -126,7 +127,7 @@ def all_pairs(m: int, at_most: int = 10**9) -> np.ndarray:
 
 
 def bounds_of(X: np.ndarray) -> list[tuple[float, float]]:
-    """Bounds for timing only: taken from the data, so not public."""
+    """Bounds taken from the data, for timing only: they are not public."""
     return [(float(c.min()), float(c.max()) + float(c.min() == c.max())) for c in X.T]
 
 
@@ -183,7 +184,7 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
 
 
 def run_ladder(rounds: int) -> dict[str, Any]:
-    """Pairs a second of all sizes and of ladder(1.25), in turn, on a table with many pairs."""
+    """Pairs per second of all sizes and of ladder(1.25), in turn, on a table with many pairs."""
     import dpmic_jax
     from dpmic_jax.mic.grids import all_sizes, ladder
     from dpmic_jax.mic.xlogx import fast_gains
@@ -208,7 +209,7 @@ def run_ladder(rounds: int) -> dict[str, Any]:
 
 
 class Peer:
-    """fast-mine on as many pairs as fit a second or two."""
+    """fast-mine on as many pairs as take a second or two."""
 
     def __init__(self, X: np.ndarray, case: Case):
         self.X, self.alpha, self.c = X, 0.6 if case.B is None else case.B, case.c
@@ -226,7 +227,7 @@ class Peer:
         return time.perf_counter() - began
 
     def two_processes(self) -> float:
-        """Pairs a second of two warmed processes, each on all of the chosen pairs."""
+        """Pairs per second of two warmed processes, each on all of the chosen pairs."""
         context = multiprocessing.get_context("spawn")
         jobs = [(self.X, self.alpha, self.c, self.chosen)] * 2
         with context.Pool(2) as pool:
@@ -248,7 +249,7 @@ def one_fast_mine(X: np.ndarray, alpha: float, c: float, pairs: list) -> None:
 
 
 def run_roofline(rounds: int) -> dict[str, Any]:
-    """Evaluations of x log2 x a second on one core: the polynomial and nothing else."""
+    """Evaluations of the bare x log2 x polynomial per second on one core."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import jax
     import jax.numpy as jnp
@@ -260,7 +261,7 @@ def run_roofline(rounds: int) -> dict[str, Any]:
 
     @jax.jit
     def kernel(x):
-        # The shift changes, as the edge does in OptimizeAxis: nothing can be taken out of
+        # The shift changes, as the edge does in OptimizeAxis, so XLA can move nothing out of
         # the loop.
         def again(_, carry):
             total, shift = carry
@@ -281,7 +282,7 @@ def run_roofline(rounds: int) -> dict[str, Any]:
 
 
 def run_records(n: int, rounds: int) -> dict[str, Any]:
-    """Milliseconds a pair at n records, 20 columns, B=150, c=5, once columns are binned."""
+    """Milliseconds per pair at n records, 20 columns, B=150, c=5, after the columns are binned."""
     import jax
     import jax.numpy as jnp
 
@@ -301,7 +302,7 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
         flat = jnp.zeros(refined.empty.size, jnp.int32)
         return flat.at[cell].add(1, mode="promise_in_bounds")
 
-    codes = refined.codes.masters[0, :n], refined.codes.rows[1, :n]  # without what only pads
+    codes = refined.codes.masters[0, :n], refined.codes.rows[1, :n]  # without the padding
     scatter_pass(*codes).block_until_ready()
     ours, passes = [], []
     for _ in range(rounds):
@@ -326,7 +327,7 @@ def run_records(n: int, rounds: int) -> dict[str, Any]:
     }
 
 
-# --- from nothing ------------------------------------------------------------------------
+# --- cold starts -------------------------------------------------------------------------
 
 COLD = {
     "one pair, n=1000": "import numpy as np; r = np.random.default_rng(0).random((1000, 2));"
@@ -355,9 +356,9 @@ def cold_starts() -> dict[str, Any]:
     return found
 
 
-# --- beside another commit ---------------------------------------------------------------
+# --- comparison with another commit ------------------------------------------------------
 
-# Runs with the benchmarks of its own commit, of which it uses only what all commits have.
+# Runs with the benchmarks of its own commit, so it uses only what every commit has.
 ANSWERS = """
 import json, resource, sys, time
 import numpy as np
@@ -395,19 +396,21 @@ for line in sys.stdin:
 
 
 def run_beside(name: str, both: Trees, rounds: int) -> dict[str, Any]:
-    """Pairs a second of both commits on one case, by floats and by integers."""
+    """Pairs per second of both commits on one case, with float and with integer gains."""
     with ExitStack() as stack:
         cache = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         asked = [stack.enter_context(Asked(ANSWERS, name, tree=t, cache=cache)) for t in both]
         found: dict[str, Any] = {}
         for path in ("float", "integer"):
-            in_turn([partial(ask, path) for ask in asked], 2)  # compiles, and then warms
+            in_turn(
+                [partial(ask, path) for ask in asked], 2
+            )  # the first round compiles, the second warms up
             turns = np.array(in_turn([partial(ask, path) for ask in asked], rounds))
             (other, now), pairs = turns.swapaxes(1, 2), int(turns[0, 0, 0])
             found[path] = {
                 "other": spread(other[1].tolist(), pairs),
                 "now": spread(now[1].tolist(), pairs),
-                # Of turns that follow each other: the machine was the same to both.
+                # Ratios of successive turns, which saw the same load.
                 "ratio": float(np.median(other[1] / now[1])),
                 "ratio_rounds": (other[1] / now[1]).tolist(),
                 "ratio_by_processor_time": float(np.median(other[2] / now[2])),
@@ -441,7 +444,7 @@ def main_beside(commit: str, names: Sequence[str], rounds: int) -> dict[str, Any
     return found
 
 
-# --- all of them -------------------------------------------------------------------------
+# --- all cases ---------------------------------------------------------------------------
 
 
 def child(*arguments: str) -> dict[str, Any]:
@@ -528,7 +531,7 @@ def main() -> None:
         roofs = []
         for name in CASES:
             print(name, "...", file=sys.stderr)
-            # Measured again and again, since a noisy machine must not lower the roof.
+            # Measured for every case, and the best kept: load must not lower the roofline.
             roofs.append(child("--case", "roofline", *extra))
             found["cases"][name] = child("--case", name, *extra)
         found["roofline"] = max(roofs, key=lambda roof: max(roof.values()))

@@ -1,13 +1,12 @@
-"""How near MIC* one private histogram comes: `python -m benchmarks.histogram`.
+"""The error of estimates of MIC* from one private histogram: `python -m benchmarks.histogram`.
 
-The mean absolute error against MIC* over 63 distributions: the 21 relationships of the MIC
-paper at R^2 = 0.1, 0.5 and 0.9. Noise is drawn from numpy's generator, since accuracy is
+It measures the mean absolute error against MIC* over 63 distributions: the 21 relationships of the
+MIC paper at R^2 = 0.1, 0.5 and 0.9. Noise is drawn from numpy's generator, since accuracy is
 measured here, not privacy. `--calibrate` fits the table of `dpmic_jax.mechanisms.deconvolution` on
-all of R^2 = 0.1, 0.3, 0.5, 0.7, 0.9 and prints it; its data sets are others than those of the
-scores.
+R^2 = 0.1, 0.3, 0.5, 0.7 and 0.9 and prints it; its data sets are not those of the scores.
 
-"by a stranger" is the calibration's error when the function that is scored was left out of
-the fit, with the sides that are in the table.
+"by a stranger" is the error of the calibration with the scored function left out of the fit, and
+with the grid sides of the table.
 """
 
 import argparse
@@ -33,7 +32,7 @@ SCORED = (0.1, 0.5, 0.9)
 SETTINGS = tuple((n, epsilon) for n in deconvolution.SIZES for epsilon in deconvolution.EPSILONS)
 BETWEEN = ((500, 0.5), (2500, 0.5), (2500, 2.0), (10000, 0.2))  # where the table is interpolated
 QUICK = ((1000, 1.0), (5000, 1.0))
-# What is tried at each n. Finer ones drown in noise, coarser ones hide fast turns.
+# Sides to try at each n. Noise hides finer grids, and coarser ones hide fast oscillations.
 SIDES = {
     250: (12, 18, 24),
     1000: (12, 18, 24, 30),
@@ -52,7 +51,7 @@ class Family(NamedTuple):
     """The paper's distributions at `R_SQUARED`, function by function, with their MIC*."""
 
     known: paper.Family
-    places: list[int]  # of these among all of the paper's
+    places: list[int]  # indices in the paper's family
     stars: Float[np.ndarray, "distributions 1"]
 
     @property
@@ -77,7 +76,7 @@ def family() -> Family:
 def data_sets(
     known: Family, n: int, repeats: int, seed: int
 ) -> Iterator[Float[np.ndarray, "repeats n 2"]]:
-    """Data sets of one distribution after the other."""
+    """Data sets of each distribution, one distribution after another."""
     for place in known.places:
         both = paper.data_sets(known.known, range(place, place + 1), n, range(repeats), seed=seed)
         yield np.stack(both, axis=-1)
@@ -96,16 +95,16 @@ def count(
 def add_noise(
     counts: Int[np.ndarray, "*shape"], epsilon: float, generator: np.random.Generator
 ) -> Int[np.ndarray, "*shape"]:
-    """Discrete Laplace noise of ratio e^(-epsilon/2), as the difference of two geometric ones."""
+    """Discrete Laplace noise of ratio e^(-epsilon/2), as a difference of two geometric samples."""
     stop = -np.expm1(-epsilon / 2)
     draws = generator.geometric(stop, (2, *counts.shape))
     return counts + draws[0] - draws[1]
 
 
 def plug_in(counts: Int[np.ndarray, "distributions repeats side side"], n: int) -> Values:
-    """The first attempt: project on the simplex, and take the best boundary entry as it is.
+    """The simplest estimate: project on the simplex, and take the best boundary entry.
 
-    2, 3 or 4 parts on one axis, cut at quartiles, against all cells of the other.
+    One axis has 2, 3 or 4 parts, cut at quartiles; the other keeps all its cells.
     """
     flat = counts.reshape(-1, counts.shape[-2] * counts.shape[-1])
     masses = deconvolution.to_simplex(flat.astype(float), n).reshape(-1, *counts.shape[-2:]) / n
@@ -129,18 +128,18 @@ def _information(masses: Float[np.ndarray, "pairs columns parts"]) -> Float[np.n
 
 
 def features(matrix: read.Characteristic, columns: Sequence[int]) -> Float[np.ndarray, "*sets 4"]:
-    """What the calibration multiplies."""
+    """The features of the linear calibration."""
     best = [deconvolution.largest(matrix, size) for size in columns]
     return np.stack([np.ones_like(best[0]), *best], axis=-1)
 
 
 def fit(known: Family, found: Float[np.ndarray, "distributions repeats 4"]) -> list[float]:
-    """Least squares with a trace of a ridge: the best entries of three sizes are much alike."""
+    """Least squares with a slight ridge penalty: the best entries of three sizes are correlated."""
     return _least_squares(found, np.broadcast_to(known.stars, found.shape[:2])).tolist()
 
 
 def by_a_stranger(known: Family, found: Float[np.ndarray, "distributions repeats 4"]) -> Values:
-    """Calibrated values of each function, from a fit on the twenty others."""
+    """Calibrated values of each function, from a fit on the other twenty."""
     stars = np.broadcast_to(known.stars, found.shape[:2])
     values = np.empty(found.shape[:2])
     for left_out in range(len(FUNCTIONS)):
@@ -154,7 +153,7 @@ def _least_squares(
 ) -> Float[np.ndarray, "4"]:
     rows, wanted = found.reshape(-1, 4), stars.ravel()
     ridge = 1e-4 * len(rows) * np.diag([0.0, 1, 1, 1])
-    # Towards the finest entry as it is, not towards nothing.
+    # The ridge shrinks towards the finest entry itself, not towards zero.
     prior = np.array([0.0, 0, 0, 1])
     return np.linalg.solve(rows.T @ rows + ridge, rows.T @ wanted + ridge @ prior)
 
@@ -193,7 +192,7 @@ def score(known: Family, settings: Sequence[tuple[int, float]], repeats: int) ->
 
 
 def calibrate(known: Family, repeats: int) -> dict[tuple[int, float], list[float]]:
-    """The side of least error by a stranger, and its fit, at every point of the table."""
+    """At every point of the table, the side with the smallest leave-one-out error, and its fit."""
     generator, table = np.random.default_rng(FITTING_SEED), {}
     for n in deconvolution.SIZES:
         data = list(data_sets(known, n, repeats, FITTING_SEED))

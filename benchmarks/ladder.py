@@ -1,7 +1,7 @@
-"""What a ladder of fixed-axis sizes costs in accuracy: `python -m benchmarks.ladder`.
+"""The accuracy lost with a ladder of fixed-axis sizes: `python -m benchmarks.ladder`.
 
-The mean absolute error of MICr, without noise, against MIC* over 63 distributions: the 21
-relationships of the MIC paper at R^2 = 0.1, 0.5 and 0.9. All rules see the same data sets.
+It measures the mean absolute error of MICr without noise against MIC* over 63 distributions: the
+21 relationships of the MIC paper at R^2 = 0.1, 0.5 and 0.9. All rules see the same data sets.
 """
 
 import argparse
@@ -42,7 +42,7 @@ Entry = dict[str, Any]
 def micr(
     data: Float[np.ndarray, "sets n 2"], statistic: MICr, device: jax.Device
 ) -> Float[np.ndarray, " sets"]:
-    """MICr of many data sets on the unit square: column i is paired with column sets + i alone."""
+    """MICr of many data sets on the unit square; column i is paired with column sets + i only."""
     sets = len(data)
     columns = [*data[..., 0], *data[..., 1]]
     cut = statistic.cut(columns, [(0.0, 1.0)] * len(columns))
@@ -70,7 +70,7 @@ def compare(
 
 
 def summary(errors: Errors, reference: Errors) -> Entry:
-    """Mean errors, and how far the absolute one is above that of `reference`, pair by pair."""
+    """Mean errors, and the mean paired difference of the absolute error from `reference`."""
     above = np.abs(errors) - np.abs(reference)
     return {
         "error": float(np.abs(errors).mean()),
@@ -82,14 +82,14 @@ def summary(errors: Errors, reference: Errors) -> Entry:
 
 
 def standard_error(values: Errors) -> float | None:
-    """Of the mean of all, over data sets, the distributions being fixed; one each tells nothing."""
+    """Standard error of the overall mean, for fixed distributions; needs two data sets of each."""
     if values.shape[1] == 1:
         return None
     return math.sqrt(values.var(axis=1, ddof=1).mean() / values.size)
 
 
 def show(entries: Sequence[Entry]) -> None:
-    """Print how many sizes and what error each rule has, and what it costs over all sizes."""
+    """Print the number of sizes and the error of each rule, and the loss against all sizes."""
     print("number of fixed-axis sizes: mean absolute error of MICr against MIC*")
     _show(entries, lambda entry: f"{entry['sizes']}: {entry['error']:.4f}")
     print("\nerror above that of all sizes on the same data (standard error)")
@@ -126,7 +126,7 @@ def main() -> None:
     chosen = arguments()
     settings, repeats = (SETTINGS[:2], 1) if chosen.quick else (SETTINGS, chosen.repeats)
     known = family()
-    # Function by function, as the family has them.
+    # In the order of the family: function by function.
     of = [index for index, r_squared in enumerate(known.r_squared) if r_squared in R_SQUARED]
     entries = compare(known, of, settings, repeats)
     show(entries)

@@ -1,10 +1,10 @@
-"""What a charge costs in a ledger that is new, and in the same one when it is long.
+"""The time of a charge in a new ledger, and in the same ledger when it is long.
 
 `python -m benchmarks.ledger` makes 10^5 charges in one file, each with its real fsyncs, and writes
 `benchmarks/results/ledger.json`: the median time of the first 100 and of the last 100, the ratio
-of the two, how long `verify` takes then, and the file's size. All charges differ in their labels,
-as those of a user do, and many in their epsilons. `--quick` makes 2000. `--folder` says which disk:
-most of a charge is the disk's time to sync.
+of the two, the time of `verify` on the long file, and the file's size. All charges differ in their
+labels, as a user's do, and many in their epsilons. `--quick` makes 2000. `--folder` chooses the
+disk: most of a charge is the disk's time to sync.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SAMPLE = 100
 
 
 def event(number: int) -> Event:
-    """One of three kinds; epsilon takes 997 values."""
+    """An event of one of three kinds, with one of 997 epsilons."""
     epsilon = 1e-10 * (1 + number % 997)
     return Event(
         mechanism="screen: AllPairs",

@@ -1,4 +1,4 @@
-"""The tables of docs/max_information.md: bits and levels by each theorem. No data.
+"""The tables of docs/max_information.md: bits and levels by each theorem; uses no data.
 
 `python -m benchmarks.max_information` writes them into the page, between its marks.
 """

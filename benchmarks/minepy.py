@@ -1,11 +1,11 @@
-"""How fast pstats is: all pairs of a table with minepy's numbers, beside fast-mine.
+"""Speed of pstats, which gives minepy's numbers for all pairs of a table, against fast-mine.
 
 `python -m benchmarks.minepy` prints a table and writes `benchmarks/results/minepy.json`. Every
-case runs in a process of its own, so that its peak memory is its own; within it our rounds and the
-peer's alternate, so that both meet the same machine. Ours is the whole call, from the table to MIC
-and TIC of every pair. Compile time is apart. The peer is a warmed loop on one thread, over as many
-pairs as take a second or two; both also say how much processor time they took, which other work
-on the machine disturbs less than the clock.
+case runs in a separate process, so that peak memory is that of the case. Within it, our rounds and
+the peer's alternate, so that both see the same load. Ours is the whole call, from the table to MIC
+and TIC of every pair. Compilation is timed separately. The peer is a warmed loop on one thread,
+over as many pairs as take a second or two. Processor time is reported too, which other work on the
+machine disturbs less than wall-clock time.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def run_case(name: str, rounds: int) -> dict[str, Any]:
     found = pstats(X, 0.6, case.c, case.est)
     matrix = np.zeros((2, len(X), len(X)))
     matrix[:, *np.triu_indices(len(X), 1)] = found
-    i, j = peer.pairs.T  # i > j: MIC does not mind, but mic_e's square entries do
+    i, j = peer.pairs.T  # i > j: MIC is symmetric, but square entries of mic_e are not
     swapped = [(b, a) for a, b in peer.pairs.tolist()]
     peer.pairs = np.array(swapped)
     gap = float(np.abs(matrix[:, j, i] - np.array(peer.run()).T).max())

@@ -1,8 +1,8 @@
-"""How fast integer noise is drawn: discrete Laplace at a scale of 10^5 steps, against OpenDP.
+"""Speed of integer noise: discrete Laplace at a scale of 10^5 steps, against OpenDP.
 
-`python -m benchmarks.noise` prints a table, with the certificate beside it, and writes
-`benchmarks/results/noise.json`. Rounds of all samplers alternate, so that they meet the same
-machine; compile time is apart. OpenDP draws on one thread, XLA may use every core. `--quick`
+`python -m benchmarks.noise` prints a table with the sampler's certificate, and writes
+`benchmarks/results/noise.json`. Rounds of all samplers alternate, so that they see the same load.
+Compilation is timed separately. OpenDP draws on one thread; XLA may use every core. `--quick`
 takes fewer rounds.
 """
 
@@ -33,7 +33,7 @@ PEER_DRAWS = 20_000  # half a second of OpenDP
 
 
 class Ours:
-    """A sampler of this package: the first call compiles."""
+    """A sampler of this package; its first call compiles."""
 
     def __init__(self, program: Callable[..., jax.Array], *arguments: Any):
         self.program, self.arguments, self.draws = program, arguments, DRAWS
@@ -47,7 +47,7 @@ class Ours:
 
 
 class OpenDP:
-    """The same law from OpenDP, on a vector: its fastest way."""
+    """The same distribution from OpenDP, on a vector, which is its fastest way."""
 
     def __init__(self):
         import opendp.prelude as dp
@@ -65,7 +65,7 @@ class OpenDP:
 
 
 def samplers() -> dict[str, Ours | OpenDP]:
-    """OpenDP, and ours from ChaCha20 and from threefry keys, bare and as releases."""
+    """OpenDP, and ours with ChaCha20 and with threefry keys, as plain noise and as releases."""
     laplace = DiscreteLaplace(epsilon=1, sensitivity=SCALE)
     gaussian = DiscreteGaussian(sigma=2**16)
     lattice = LatticeLaplace(epsilon=Fraction(1, 64), lattice=Lattice(bits=16, sensitivity=1563))
@@ -83,7 +83,7 @@ def samplers() -> dict[str, Ours | OpenDP]:
 
 
 def spread(seconds: list[float], draws: int) -> dict[str, float]:
-    """Draws a second: the median round, the best and the worst."""
+    """Draws per second of the median, the best and the worst round."""
     return {
         "median": draws / float(np.median(seconds)),
         "best": draws / min(seconds),
@@ -92,7 +92,7 @@ def spread(seconds: list[float], draws: int) -> dict[str, float]:
 
 
 def certificate() -> dict[str, Any]:
-    """What is proven of the law that was timed, and what it takes to build it."""
+    """The certificate of the distribution that was timed, and the time to build its tables."""
     law = DiscreteLaplace(epsilon=1, sensitivity=SCALE)
     began = time.perf_counter()
     found, words = law.certificate(), law.words
@@ -107,7 +107,7 @@ def certificate() -> dict[str, Any]:
 
 
 def share_of_a_screen() -> dict[str, Any]:
-    """Seconds to score all pairs of a table on the integer path, and to add their noise."""
+    """Seconds to score all pairs of a table with integer gains, and to add noise to the scores."""
     import numpy as np
 
     from dpmic_jax.dp.rng.keys import event_key

@@ -1,4 +1,4 @@
-"""Tables that a benchmark writes into a page, between marks that name its command."""
+"""Write tables into a page of the documentation, between marks that name the command."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def fill(page: Path, mark: str, text: str) -> None:
-    """Put a text into a page, between `<!-- mark: command -->` and `<!-- end of mark -->`."""
+    """Replace the text between `<!-- mark: command -->` and `<!-- end of mark -->` in a page."""
     marks = rf"(<!-- {mark}: [^\n]*-->\n).*(<!-- end of {mark} -->)"
     content, found = re.subn(
         marks, lambda old: f"{old[1]}{text}\n{old[2]}", page.read_text(), flags=re.S

@@ -1,15 +1,15 @@
-"""How fast pairs are tested: 10^4 permutations of 100 pairs of 1000 records, beside fast-mine.
+"""Speed of tests: 10^4 permutations of 100 pairs of 1000 records, against fast-mine.
 
 `python -m benchmarks.permutation` prints a table and writes `benchmarks/results/permutation.json`.
-Every case runs in a process of its own, so that its peak memory is its own; within it our rounds
-and the peer's alternate, so that both meet the same machine. Compile time is apart.
+Every case runs in a separate process, so that peak memory is that of the case. Within it, our
+rounds and the peer's alternate, so that both see the same load. Compilation is timed separately.
 
-- `null table`: 10^4 draws of the null law of MICe, and then the 100 pairs: all in full.
-- `permutation MICe`, `permutation MICr`: rounds of 100 pairs times some permutations; seconds of
-  10^4 permutations follow from the rate, or are measured with `--full`.
+- `null table`: 10^4 draws from the null distribution of MICe, then the 100 pairs, all measured.
+- `permutation MICe`, `permutation MICr`: rounds of 100 pairs times some permutations. The seconds
+  of 10^4 permutations are extrapolated from the rate, or measured with `--full`.
 
-The peer computes MICe of a pair of which one column is permuted, in a loop on one thread, some
-hundred times: it would need 100 * 10^4 of them, and as many where our null table needs 10^4.
+The peer computes MICe of a pair with one permuted column in a loop on one thread, some hundred
+times. It would need 100 * 10^4 evaluations, also where our null table needs 10^4.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def seconds_of(work: Callable[[], Any]) -> float:
 
 
 class Peer:
-    """Warmed, on as many evaluations as take a few seconds."""
+    """fast-mine, warmed, on as many evaluations as take a few seconds."""
 
     def __init__(self, alpha: float, c: float):
         self.alpha, self.c, self.rng = alpha, c, np.random.default_rng(1)
@@ -93,7 +93,7 @@ def run_null_table(rounds: int, draws: int) -> dict[str, Any]:
     peak_before_peer, peer, tables, tests, theirs = memory(), Peer(0.6, 15), [], [], []
     for seed in range(2, 2 + rounds):
         tables.append(seconds_of(table(seed, draws)))
-        tests.append(seconds_of(test(seed, draws)))  # the table is there
+        tests.append(seconds_of(test(seed, draws)))  # the null table exists by now
         theirs.append(peer.seconds(peer.evaluations))
     ours, one = spread(tables, draws), spread(theirs, peer.evaluations)
     total = float(np.median(tables) + np.median(tests))
@@ -128,14 +128,16 @@ def run_permutation(name: str, rounds: int, draws: int) -> dict[str, Any]:
         return lambda: settings.p_values(values, chosen, bounds, key=jax.random.key(seed))
 
     cold, warm = seconds_of(test(0, 1)), seconds_of(test(1, 1))
-    # The peer has no MICr; its MICe with the same B and c does as much work, or more.
+    # The peer has no MICr; its MICe with the same B and c does at least as much work.
     peak_before_peer = memory()
     peer, times = Peer(B_MICR if micr else 0.6, 5 if micr else 15), []
-    theirs = [peer.seconds(peer.evaluations)]  # before as well: a full run has one round
+    theirs = [
+        peer.seconds(peer.evaluations)
+    ]  # measured before as well, as a full run has one round
     for seed in range(2, 2 + rounds):
         times.append(seconds_of(test(seed, draws)))
         theirs.append(peer.seconds(peer.evaluations))
-    # Observed values are evaluations too.
+    # The observed values are evaluations too.
     ours, one = spread(times, PAIRS * (draws + 1)), spread(theirs, peer.evaluations)
     return {
         "draws_a_round": draws,

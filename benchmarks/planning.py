@@ -1,6 +1,7 @@
-"""The tables of docs/planning.md: what a screen can show for n, columns, epsilon and delta.
+"""The tables of docs/planning.md: what a screen can find for given n, columns, epsilon and delta.
 
-`python -m benchmarks.planning` writes them into the page, between its marks. No data: `preview`.
+`python -m benchmarks.planning` writes them into the page, between its marks. It calls `preview` and
+uses no data.
 """
 
 from benchmarks.pages import DOCS, fill
@@ -19,10 +20,10 @@ ASKS: dict[str, tuple[Ask, float]] = {
 
 
 def cell(ask: Ask, delta: float, n: int, columns: int, epsilon: float) -> str:
-    """Noise and the smallest MICr that is found, or that there is none."""
+    """The noise and the smallest MICr that is found, or a note that there is none."""
     try:
         found = preview(columns=columns, n=n, epsilon=epsilon, delta=delta, ask=ask)
-    except ValueError:  # noise beyond what can be drawn
+    except ValueError:  # more noise than can be drawn
         return "-"
     if found.smallest > 1:
         return "-"

@@ -1,16 +1,16 @@
 """The published MICr-Geom is not epsilon-DP: `python -m benchmarks.published_geom`.
 
-Theorem 4.6 of the MIC paper says that each noisy master grid is epsilon-DP and that only one
-entry is returned. But the output is the maximum over several grids, each with noise of its
-own, so all of them shape it: composition gives only (number of grids) * epsilon. Here the law
-of the output is enumerated on tiny data, and its largest log ratio over all neighbours is the
-true loss. numpy and integers only; no code of the package is used.
+Theorem 4.6 of the MIC paper argues that each noisy master grid is epsilon-DP and that only one
+entry is returned. But the output is the maximum over several grids with independent noise, so it
+depends on all of them, and composition gives only (number of grids) * epsilon. This benchmark
+enumerates the distribution of the output on tiny data; its largest log ratio over all neighbours is
+the true privacy loss. It uses numpy and integers only, and no code of the package.
 
 Equal outputs are merged exactly. The information in a table of N records is log2(q) / N bits
 with q = N^N prod a^a / (prod r^r prod c^c) over its cells a, rows r and columns c. Logarithms
-of primes are independent over the rationals, so two tables tell the same iff the exponents of
-every prime in q, divided by N, agree: these are the key of an output. (From B = 9 on there are
-entries divided by log2 3, for which no such key is at hand.)
+of primes are independent over the rationals, so two tables have the same information iff the
+exponents of every prime in q, divided by N, agree. These exponents are the key of an output. (From
+B = 9 on there are entries divided by log2 3, which have no such key.)
 """
 
 import argparse
@@ -29,13 +29,13 @@ CASES = ((1.0, 4), (1.0, 5), (1.0, 6), (3.0, 6))  # epsilon, n
 VARIANTS = ((1.0, 4), (3.0, 4))
 PRIMES = np.array([2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37])
 
-Dataset = tuple[int, ...]  # for each record its cell in the common refinement; sorted
+Dataset = tuple[int, ...]  # the cell of each record in the common refinement, sorted
 Table = tuple[int, ...]  # counts, row by row
 Outputs = Float[np.ndarray, " outputs"]
 
 
 class Grid(NamedTuple):
-    """A master grid: parts of y, merged into two, and parts of x; or, swapped, of x and y."""
+    """A master grid: parts of y, to be merged into two, and parts of x; swapped, of x and y."""
 
     merged: int
     fixed: int
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """Neighbours, the output (in bits) that tells them apart best, and how well it does."""
+    """Neighbours, the output (in bits) that distinguishes them best, and its privacy loss."""
 
     loss: float
     dataset: Dataset
@@ -52,7 +52,7 @@ class Witness(NamedTuple):
 
 
 def appendix_grids(B: int) -> tuple[Grid, ...]:
-    """The masters of Appendix E.1 at c = 1: min(l, B/l) x l for each l, and swapped if l > 2."""
+    """The master grids of Appendix E.1 at c = 1: min(l, B/l) x l for each l, both ways if l > 2."""
     if not 4 <= B <= 8:
         raise ValueError(f"expected 4 <= B <= 8, where every grid has a side of 2, got {B}")
     grids = [Grid(2, fixed) for fixed in range(2, B // 2 + 1)]
@@ -60,22 +60,22 @@ def appendix_grids(B: int) -> tuple[Grid, ...]:
 
 
 def code_grids(B: int) -> tuple[Grid, ...]:
-    """The same as the authors' code draws them: both orientations of every size, 2x2 too."""
+    """The master grids of the authors' code: both orientations of every size, also of 2x2."""
     grids = appendix_grids(B)
     return (*grids, grids[0]._replace(swapped=True))
 
 
 def definition_grids(B: int) -> tuple[Grid, ...]:
-    """The masters of Definition 4.1 at c = 1: l x l for each l, with one axis to merge."""
+    """The master grids of Definition 4.1 at c = 1: l x l for each l, with one axis to merge."""
     return tuple(grid._replace(merged=grid.fixed) for grid in appendix_grids(B))
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedGeom:
-    """Mechanism 3 of the paper on n records: the law of its output, and its true loss.
+    """Mechanism 3 of the paper on n records: the distribution of its output, and its true loss.
 
-    Each cell of each master gets TruncGeom(epsilon / 2, n, count) of Definition 4.5. The
-    noisy table is divided by its own sum; one whose sum is 0 is taken to tell 0 bits.
+    Each cell of each master grid gets TruncGeom(epsilon / 2, n, count) of Definition 4.5. The
+    noisy table is divided by its own sum; a table whose sum is 0 has 0 bits by convention.
     """
 
     grids: tuple[Grid, ...]
@@ -84,7 +84,7 @@ class PublishedGeom:
 
     @cached_property
     def _axes(self) -> tuple[tuple[Fraction, ...], ...]:
-        """Where the bins of the common refinement begin, on y and on x."""
+        """Lower edges of the bins of the common refinement, on y and on x."""
         sizes = [grid[1::-1] if grid.swapped else grid[:2] for grid in self.grids]
         return tuple(
             tuple(sorted({Fraction(p, q) for q in axis for p in range(q)}))
@@ -93,7 +93,7 @@ class PublishedGeom:
 
     @property
     def cells(self) -> int:
-        """Cells of the common refinement: a record's is all that the mechanism sees of it."""
+        """Number of cells of the common refinement; the mechanism sees only a record's cell."""
         return math.prod(map(len, self._axes))
 
     def counts(self, grid: Grid, dataset: Dataset) -> Table:
@@ -106,7 +106,7 @@ class PublishedGeom:
         return tuple(table)
 
     def law(self, dataset: Dataset) -> dict[float, Fraction]:
-        """Exact probability of each output, in bits, for noise of hardly less than `epsilon`.
+        """Exact probability of each output (in bits), for noise of slightly less than `epsilon`.
 
         e^(-epsilon / 2) is rounded up to a multiple of 2^-40: more noise, so less loss.
         """
@@ -124,11 +124,11 @@ class PublishedGeom:
         }
 
     def worst(self) -> Witness:
-        """The largest loss over all neighbours and outputs, in floats (good to about 1e-11)."""
+        """The largest loss over all neighbours and outputs, in floats (accurate to about 1e-11)."""
         return max(self._worst_completion(rest) for rest in self._rests())
 
     def _worst_completion(self, rest: Dataset) -> Witness:
-        """All ways to add one record to `rest` are neighbours of each other."""
+        """The largest loss among the data sets `rest` plus one record, which are all neighbours."""
         datasets = [tuple(sorted((*rest, cell))) for cell in range(self.cells)]
         laws = []
         for grid in self.grids:
@@ -146,7 +146,7 @@ class PublishedGeom:
         return tuple(sorted({grid[:2] for grid in self.grids}))
 
     def _rests(self) -> Iterator[Dataset]:
-        """What n - 1 records may be, one for each class of mirror images."""
+        """All data sets of n - 1 records, one for each class of mirror images."""
         height, width = map(len, self._axes)
         cells = np.arange(self.cells).reshape(height, width)
         images = [cells, cells[::-1], cells[:, ::-1], cells[::-1, ::-1]]
@@ -159,15 +159,15 @@ class PublishedGeom:
 
 
 def _swap(grid: Grid) -> Grid:
-    """The same with x for y; a 2x2 table, of which nothing is merged, is its own."""
+    """The grid with x and y swapped; a 2x2 table, where nothing is merged, is its own swap."""
     return grid._replace(swapped=not grid.swapped and grid[:2] != (2, 2))
 
 
 def _largest(laws: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Law of the largest of independent outputs, from P[v] and P[less than v] of each."""
+    """Distribution of the largest of independent outputs, from P[v] and P[less than v] of each."""
     (equal, below), *others = laws
     for more, less in others:
-        # Sums of positive terms only: small probabilities stay accurate in floats.
+        # Only positive terms are added, so small probabilities stay accurate in floats.
         equal, below = equal * (less + more) + below * more, below * less
     return equal
 
@@ -182,7 +182,7 @@ def _noisy_tables(shape: tuple[int, int], n: int) -> Int[np.ndarray, "tables mer
 def _scores(
     shapes: tuple[tuple[int, int], ...], n: int
 ) -> tuple[Outputs, dict[tuple[int, int], Int[np.ndarray, " tables"]]]:
-    """All outputs in ascending order, and which of them each noisy table of a shape tells."""
+    """All outputs in ascending order, and the index of each noisy table's output, by shape."""
     best = []
     for shape in shapes:
         tables = _noisy_tables(shape, n).astype(np.int64)
@@ -202,7 +202,7 @@ def _scores(
 
 
 def information_keys(tables: Int[np.ndarray, "tables rows columns"]) -> Int[np.ndarray, "tables _"]:
-    """Exponents of the primes in q, then N, in lowest terms; an empty table tells nothing."""
+    """Exponents of the primes in q, then N, in lowest terms; an empty table has no information."""
     total = tables.sum(axis=(1, 2))
     powers = np.zeros((int(total.max()) + 1, len(PRIMES)), np.int64)
     for a in range(1, len(powers)):
@@ -239,7 +239,7 @@ def _law(
 
 
 def trunc_geom(rho: float, n: int) -> Float[np.ndarray, "count noisy"]:
-    """Definition 4.5: row f is the law of TruncGeom(-ln rho, n, f)."""
+    """Definition 4.5: row f is the distribution of TruncGeom(-ln rho, n, f)."""
     noisy = np.arange(n + 1)
     inside = (noisy > 0) & (noisy < n)
     return rho ** np.abs(noisy[:, None] - noisy) * np.where(inside, 1 - rho, 1) / (1 + rho)
@@ -248,7 +248,7 @@ def trunc_geom(rho: float, n: int) -> Float[np.ndarray, "count noisy"]:
 def _exact_weights(
     table: Table, n: int, rho: Fraction, scores: Int[np.ndarray, " tables"], outputs: int
 ) -> np.ndarray:
-    """Integers in proportion to the probability of each output of one grid.
+    """Integers proportional to the probability of each output of one grid.
 
     A noisy table at distance d from the counts, with m cells inside (0, n), has probability
     rho^d (1 - rho)^m / (1 + rho)^cells. So tables are counted by output, d and m.

@@ -1,4 +1,4 @@
-"""Write the README's speed table from what `benchmarks.engine` has measured."""
+"""Write the README's speed table from the results of `benchmarks.engine`."""
 
 import json
 import re

@@ -1,9 +1,9 @@
-"""What a new user installs: the wheel, alone and with each extra, its size, and its import.
+"""Size and import time of an installation: the wheel alone, and with each extra.
 
 `python -m benchmarks.release` builds the wheel, installs it into a new environment for each extra
-and into one without, runs the README's first job there, and writes
+and into one without extras, runs the README's first command there, and writes
 `benchmarks/results/release.json`. Import times are of new processes that take turns, in the
-environment without extras; sizes are of what pip puts into an environment, `pip` itself left out.
+environment without extras. Sizes are of everything that pip installs, without pip itself.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "release.json"
-# What each extra is for, as a newcomer would notice.
+# An import or command that needs the extra.
 USES = {
     "": "from dpmic_jax import pairwise, screen",
     "files": "import dpmic_jax.data.source.files",
@@ -47,7 +47,7 @@ def built(folder: Path) -> Path:
 
 
 def environment(folder: Path, wheel: Path, extra: str) -> Path:
-    """A new one with the wheel in it, and its Python."""
+    """Create a virtual environment with the wheel, and return its Python."""
     run(sys.executable, "-m", "venv", folder)
     python = folder / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", f"{wheel}[{extra}]" if extra else wheel)
@@ -72,7 +72,9 @@ def import_seconds(python: Path, rounds: int) -> dict[str, float]:
             began = time.perf_counter()
             run(python, "-c", program)
             kept.append(time.perf_counter() - began)
-    alone, both = (np.array(kept[1:]) for kept in seconds.values())  # the first warms the disk
+    alone, both = (
+        np.array(kept[1:]) for kept in seconds.values()
+    )  # the first round warms the disk cache
     low, middle, high = np.quantile(both - alone, (0.25, 0.5, 0.75))
     return {
         "jax": float(np.median(alone)),

@@ -1,17 +1,17 @@
-"""How long a screen takes, what memory, and where the time goes.
+"""Time and memory of a screen, and the share of each stage.
 
 `python -m benchmarks.screening` prints a table and writes `benchmarks/results/screening.json`. Each
-case is a process of its own, so that peak memory is that of the case: it writes a Parquet file of
-made-up columns, then screens it with B = 150, c = 5 on the ladder. Seconds are those of `screen`
-from the call to the result: the check of the file, compiling, reading, scoring and noise. They are
-taken twice in the process, and the second time nothing is compiled any more. After that each stage
-is timed alone, for its share: by the path of row batches, so not for the case of 1000 records,
-which counts grid by grid. That case scores the pairs of 150 of its 1000 columns, and says so.
+case runs in a separate process, so that peak memory is that of the case. It writes a Parquet file
+of synthetic columns, then screens it with B = 150, c = 5 and a ladder of sizes. Seconds are those
+of `screen` from the call to the result: validating the file, compiling, reading, scoring and noise.
+They are measured twice in the process; the second time nothing is compiled. After that each stage
+is timed alone, on the path of row batches, so not for the case of 1000 records, which counts grid
+by grid. That case scores the pairs of 150 of its 1000 columns, and says so.
 
-`--against COMMIT` runs every case beside that commit's package instead (7bcc7ee is version 0.1.0),
-in turn, each round of each in a process of its own. It prints the ratios, below 1 where the tree as
-it is needs less, and writes `benchmarks/results/screening_beside.json`. `--case NAME --against
-COMMIT` prints one case only.
+`--against COMMIT` compares every case with that commit's package instead (7bcc7ee is version
+0.1.0), in turn, each round in a new process. It prints the ratios, below 1 where the working tree
+needs less, and writes `benchmarks/results/screening_beside.json`. `--case NAME --against COMMIT`
+prints one case only.
 """
 
 import argparse
@@ -36,11 +36,11 @@ GENERATED = 2**18  # records at a time
 
 
 class Case(NamedTuple):
-    """A table, and how many of its columns are screened."""
+    """A table, and the number of its columns that are screened."""
 
     records: int
     columns: int
-    part: int  # the first so many columns
+    part: int  # the number of columns to screen, from the first on
     settings: dict[str, float]
 
 
@@ -52,7 +52,7 @@ CASES = {
 
 
 def write_table(path: Path, records: int, columns: int) -> None:
-    """Columns in threes: a random walk's step, a noisy wave of it, and a noisy square."""
+    """Write columns in threes: a random walk's step, a noisy wave of it, and a noisy square."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -82,7 +82,7 @@ def timed(action: Callable[[], Any]) -> float:
 
 
 def run(name: str) -> dict[str, Any]:
-    """One case, in this process."""
+    """Measure one case, in this process."""
     from dpmic_jax import MICr, secret_key
     from dpmic_jax.mic.grids import ladder
     from dpmic_jax.screening import TopK, screen
@@ -127,7 +127,7 @@ def run(name: str) -> dict[str, Any]:
 
 
 def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, float]:
-    """Seconds of each stage by itself, on a part of the pairs where there are many."""
+    """Seconds of each stage alone, on a subset of the pairs where there are many."""
     import jax
 
     from dpmic_jax.data.source import open_source
@@ -173,8 +173,8 @@ def stages(path: Path, bounds: dict[str, Any], statistic: Any) -> dict[str, floa
     }
 
 
-# Runs with the benchmarks of its own commit. The first two things it times are the two screens,
-# whose processor seconds other work on the machine disturbs less.
+# Runs with the benchmarks of its own commit. The first two measurements are the two screens, in
+# processor seconds, which other work on the machine disturbs less.
 CASE = """
 import json, sys, time
 from benchmarks import screening
@@ -201,7 +201,7 @@ COMPARED = {
 
 
 def beside(name: str, both: Trees, rounds: int) -> dict[str, Any]:
-    """Each number of both commits, and the median ratio of turns that follow each other."""
+    """Every measurement of both commits, and the median ratio of successive turns."""
     costs = in_turn([partial(fresh_cost, ("-c", CASE, name), tree) for tree in both], rounds)
     rows = [[json.loads(cost.output) for cost in side] for side in costs]
     found = {}

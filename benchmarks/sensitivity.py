@@ -1,4 +1,4 @@
-"""How far one record can move MICr and MICe: published bounds and proven ones side by side.
+"""Sensitivities of MICr and MICe: published bounds and proven ones side by side.
 
 `python -m benchmarks.sensitivity` prints the table of docs/published.md, in its form.
 """
@@ -14,7 +14,7 @@ RECORDS = (25, 100, 337, 1000, 5000, 10**5, 10**6)
 
 
 def row(n: int) -> str:
-    """One line: n, then published, exact and their ratio for either statistic."""
+    """One row: n, then published, exact and their ratio for each statistic."""
     statistics = MICr(B=150), MICe(B=power(0.6), c=15, ties=RandomTies(jax.random.key(0)))
     cells = [str(n)]
     for statistic in statistics:

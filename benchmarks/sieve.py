@@ -1,9 +1,9 @@
-"""How often sieve-and-examine errs: measured, our bounds, and the printed ones, side by side.
+"""Error rates of sieve-and-examine: measured, by our bounds, and by the printed bounds.
 
 `python -m benchmarks.sieve` prints the tables of docs/sieve.md, in its form, and writes
-`benchmarks/results/sieve.json`. Everything runs on the real code path: n records of zeros and
-ones, the number of ones as the score, n/m times that of the subsample in the sieve, so that
-Delta is 1 record on all data and n/m in the sieve. alpha, t and scores are in records.
+`benchmarks/results/sieve.json`. Everything runs on the real code path. A data set is n zeros and
+ones; its score is the number of ones, and in the sieve n/m times that of the subsample. So Delta is
+1 record on all data and n/m in the sieve. alpha, t and scores are in records.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from dpmic_jax.dp.selection.sieve_bounds import (
 )
 
 RESULTS = Path(__file__).parent / "results" / "sieve.json"
-UNIT = 16  # steps of the scores a record: fine enough for the printed, continuous, bounds
+UNIT = 16  # lattice steps per record: fine enough for the printed bounds, which are continuous
 N = 400
 GRIDS = {  # subsample: (alpha, t) in records
     N: [(1, 0), (2, 0), (4, 0), (1, 8), (4, 8), (8, 8), (1, 150), (2, 150), (4, 150)],
@@ -59,7 +59,7 @@ def settings(*, epsilon: float, tweak: int, subsample: int, n: int = N) -> Sieve
 
 @partial(jax.jit, static_argnames=("law", "draws"))
 def reported(law: SieveAndExamine, ones: jax.Array, key: jax.Array, draws: int) -> jax.Array:
-    """How many of `draws` runs call each column above; a column has so many ones of n."""
+    """In how many of `draws` runs each column is reported above; column i has ones[i] of n."""
     table = (jnp.arange(law.n, dtype=jnp.int32)[:, None] < ones[None, :]).astype(jnp.int32)
 
     def once(key: jax.Array) -> jax.Array:
@@ -79,14 +79,14 @@ def reported(law: SieveAndExamine, ones: jax.Array, key: jax.Array, draws: int) 
 
 
 def interval(errors: int, draws: int) -> tuple[float, float]:
-    """Clopper and Pearson, 99 %."""
+    """The 99 % Clopper-Pearson interval."""
     low = stats.beta.ppf(0.005, errors, draws - errors + 1) if errors else 0.0
     high = stats.beta.ppf(0.995, errors + 1, draws - errors) if errors < draws else 1.0
     return float(low), float(high)
 
 
 def counted(law: SieveAndExamine, ones: int) -> Drift:
-    """The exact drift of the count, which is hypergeometric, from `ones` of n; either way.
+    """The exact probability that the hypergeometric count of a subsample drifts, either way.
 
     The larger of the two tails: with n/2 + alpha ones it is the lower one for zeros.
     """
@@ -96,7 +96,7 @@ def counted(law: SieveAndExamine, ones: int) -> Drift:
     share = n // m
 
     def drift(step: int) -> float:
-        # m ones/n - X >= step / (UNIT share) and the same for X: tails of X, in whole ones.
+        # |X - m ones/n| >= step / (UNIT share) for the count X: its two tails, in whole ones.
         records = step / (UNIT * share)
         down = stats.hypergeom.cdf(np.floor(m * ones / n - records + 1e-9), n, ones, m)
         up = stats.hypergeom.sf(np.ceil(m * ones / n + records - 1e-9) - 1, n, ones, m)
@@ -115,7 +115,7 @@ def both(law: SieveAndExamine, alpha: int, drifts: tuple[Drift, Drift]) -> tuple
 
 
 def printed(law: SieveAndExamine, alpha: int) -> tuple[float, float | None]:
-    """Theorems 4 and 5 with the larger of the two sensitivities, in their favour."""
+    """The printed Theorems 4 and 5, with the larger of the two sensitivities in their favour."""
     delta, inner = law.sieve_sensitivity / UNIT, float(law.inner_epsilon)
     tweak = law.tweak / UNIT
     common = {"alpha": alpha, "tweak": tweak, "inner_epsilon": inner, "sensitivity": delta}
@@ -124,7 +124,7 @@ def printed(law: SieveAndExamine, alpha: int) -> tuple[float, float | None]:
 
 
 def rows(subsample: int, epsilon: float, tweak: int, draws: int) -> list[dict[str, Any]]:
-    """One law, all its alphas."""
+    """The rows of one noise distribution, for all its alphas."""
     law = settings(epsilon=epsilon, tweak=tweak, subsample=subsample)
     alphas = [alpha for alpha, t in GRIDS[subsample] if t == tweak]
     ones = [N // 2 + alpha for alpha in alphas] + [N // 2 - alpha for alpha in alphas]
@@ -157,10 +157,10 @@ def table(subsample: int, draws: int) -> list[dict[str, Any]]:
 
 
 def decoys(draws: int) -> dict[str, Any]:
-    """A query that comes after many others: its Type I error, and the bounds with and without them.
+    """A query after many others: its Type I error, and the bounds with and without the others.
 
-    One that is alpha above the threshold follows 40 that are 4 records below the tweaked one. The
-    rounds with a low threshold stop at those.
+    A query that is alpha above the threshold follows 40 that are 4 records below the tweaked
+    threshold. Rounds with a low noisy threshold stop at one of those.
     """
     alpha, tweak, before, rounds = 4, 4, 40, 20
     law = replace(
@@ -192,7 +192,7 @@ def decoys(draws: int) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """A row of the table in docs/sieve.md; what exceeds its bound is in bold."""
+    """A row of the table in docs/sieve.md; rates that exceed their bound are in bold."""
     cells = [f"{row['epsilon']:g}", str(row["alpha"]), str(row["t"])]
     for name in ("type_one", "type_two"):
         error = row[name]

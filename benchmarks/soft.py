@@ -1,10 +1,10 @@
-"""What a gradient of soft MICr costs: seconds of value and gradient against n, beside the value.
+"""The cost of a gradient of soft MICr: seconds of value and gradient as n grows.
 
 `python -m benchmarks.soft` prints a table and writes `benchmarks/results/soft.json`. Every n runs
-in a process of its own, so that its peak memory is its own; within it, rounds of the value alone,
-of value and gradient, and of `micr` (hard bins, from numpy columns) alternate, so that all meet the
-same machine. Compile time is apart. Times are wall and CPU seconds: where others compute on the
-same cores, read the CPU seconds, and ratios.
+in a separate process, so that peak memory is that of this n. Within it, rounds of the value alone,
+of value and gradient, and of `micr` (hard bins, from numpy columns) alternate, so that all see the
+same load. Compilation is timed separately. Times are wall and CPU seconds; on a shared machine,
+read the CPU seconds and the ratios.
 """
 
 import argparse
@@ -28,7 +28,7 @@ BOUNDS = ((0.0, 1.0), (0.0, 1.0))
 
 
 def seconds_of(work: Callable[[], Any]) -> tuple[float, float]:
-    """Of the wall clock, and of all threads together."""
+    """Seconds of the wall clock, and of all threads together."""
     import jax
 
     began = time.perf_counter(), time.process_time()

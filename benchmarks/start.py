@@ -1,11 +1,12 @@
-"""What the first answer costs, beside version 0.1.0: commands, calls and tables that come cold.
+"""The cost of a first answer, against version 0.1.0: cold commands, calls and tables.
 
 `python -m benchmarks.start` takes commit 7bcc7ee, which is 0.1.0, from the clone's own history and
-prints a table of it beside the tree as it is; `benchmarks/results/start.json` keeps all rounds.
-Every run is a new process with a cache folder of its own, empty but where it says warm; the two
-versions take turns. Seconds are of the processor, user and system, with the import of JAX where
-nothing is taken off: other work on the machine disturbs them less than the clock. The last column
-is what the tree as it is has to reach. `--only NAME` measures one case, `--rounds` says how often.
+prints a table of it beside the working tree; `benchmarks/results/start.json` keeps all rounds.
+Every run is a new process with its own cache folder, which is empty unless the case says warm; the
+two versions take turns. Times are processor seconds, user and system, which other work on the
+machine disturbs less than wall-clock time; they include the import of JAX unless it is subtracted.
+The last column is the target of the working tree. `--only NAME` measures one case, `--rounds` sets
+the number of rounds.
 """
 
 import argparse
@@ -29,8 +30,8 @@ import numpy as np
 from dpmic_jax.minepy import pstats
 pstats(np.random.default_rng(0).random((30, 1000)))
 """
-# Six columns lose 5, 10, 20, ..., 160 records, all different ones, and sums of two powers of 2
-# differ: so that every pair has another n.
+# Six columns lose 5, 10, 20, ..., 160 records, all different ones. Sums of two powers of 2 differ,
+# so every pair has another n.
 CORR = """
 import json, time
 import numpy as np, pandas as pd
@@ -59,7 +60,7 @@ for n, columns in ((20_000, 12), (14_321, 17)):
     bounds = dict.fromkeys(frame, (0.0, 1.0))
     programs.append([])
     began = time.process_time(), time.perf_counter()
-    # On a named device: without one, pairs as few as these are scored by no compiled program.
+    # On a named device: otherwise so few pairs are scored in numpy, without a compiled program.
     asked = dict(ask=dm.AllPairs(), key=dm.secret_key(), devices=jax.devices()[:1])
     dm.screen(frame, bounds=bounds, epsilon=1.0, **asked)
 took = time.process_time() - began[0], time.perf_counter() - began[1]
@@ -67,13 +68,13 @@ print(json.dumps([*took, *programs]))
 """
 
 
-# JAX's names of the programs that score a tile of pairs: counting and optimising, which version
-# 0.1.0 has in one.
+# JAX's names of the programs that score a tile of pairs: counting and optimising, which are one
+# program in version 0.1.0.
 TILE = {"jit(count)", "jit(optimise)", "jit(score)"}
 
 
 class Bar(NamedTuple):
-    """What has to hold of the tree as it is: its seconds, or their ratio to something."""
+    """A target of the working tree: a bound on its seconds, or on a ratio of them."""
 
     of: str  # a key of the row
     at_most: float
@@ -90,7 +91,7 @@ def fresh(*words: str) -> Callable[[Path], Cost]:
 
 
 def call(program: str) -> Callable[[Path], Cost]:
-    """A part of a program, which it measures itself; memory is the process's."""
+    """The cost of a part of a program, which it measures itself; memory is that of the process."""
 
     def measured(tree: Path) -> Cost:
         whole = fresh_cost(("-c", program), tree)
@@ -118,12 +119,12 @@ def side_by_side(other: Row, now: Row) -> Row:
 
 
 def beside(run: Callable[[Path], Cost], both: Trees, rounds: int) -> Row:
-    """Of both versions."""
+    """The cost of both versions."""
     return side_by_side(*map(summary, in_turn([lambda t=t: run(t) for t in both], rounds)))
 
 
 def beyond(runs: Sequence[Callable[[], Cost]], least: Callable[[], Cost], rounds: int) -> Row:
-    """Of both versions, less what the same round took for `least`."""
+    """The cost of both versions, minus that of `least` in the same round."""
     other, now, bare = in_turn([*runs, least], rounds)
     rows = [
         summary(costs, [one.cpu - zero.cpu for one, zero in zip(costs, bare, strict=True)])
@@ -150,7 +151,7 @@ def print_version(both: Trees, rounds: int) -> Row:
 
 
 def corr(both: Trees, rounds: int) -> Row:
-    """With NaN over without, of each version."""
+    """The ratio of the costs with and without NaN, for each version."""
     holes, whole = (call(CORR.format(holes=holes)) for holes in (True, False))
     runs = [lambda r=r, t=t: r(t) for r in (holes, whole) for t in both]
     rows = [summary(costs) for costs in in_turn(runs, rounds)]
@@ -163,7 +164,7 @@ def corr(both: Trees, rounds: int) -> Row:
 
 
 def second_table(both: Trees, rounds: int) -> Row:
-    """Of the second call, with the programs that it compiles."""
+    """The cost of the second call, with the number of programs that it compiles."""
     costs = in_turn([lambda t=t: call(SECOND)(t) for t in both], rounds)
     rows = []
     for one in costs:

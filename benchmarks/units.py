@@ -1,4 +1,4 @@
-"""The tables of docs/epsilon.md: what typical screens cost in all units. No data.
+"""The tables of docs/epsilon.md: the cost of typical screens in all units; uses no data.
 
 `python -m benchmarks.units` writes them into the page, between its marks.
 """
@@ -84,7 +84,7 @@ def capacities() -> str:
 
 
 def _response(values: int, epsilon: float) -> np.ndarray:
-    """Tell the own value with odds of e^epsilon to each of the others."""
+    """Randomized response: the own value has odds of e^epsilon to each of the others."""
     likely = np.exp(epsilon * np.eye(values))
     return likely / likely.sum(axis=1, keepdims=True)
 

@@ -1,11 +1,11 @@
-"""How often a screen of the demo table gives the right answer, and how often it was to be expected.
+"""How often a screen of the demo table gives the right answer, and what `preview` predicts.
 
 `python -m benchmarks.utility` writes `benchmarks/results/utility.json` and the table of
-docs/planning.md. For each epsilon, delta and ask, 100 seeded keys: in how many do all dependent
-pairs come out above all independent ones (`AllPairs`), are exactly the 8 dependent pairs chosen
-(`TopK`), and are all pairs with a MICr above 0.5 among those called dependent, or chosen. Beside it
-what `preview` says, computed before any noise is drawn, and the interval that 99 % of such counts
-fall in.
+docs/planning.md. For each epsilon, delta and question, and 100 seeded keys, it counts the screens
+in which all dependent pairs are above all independent ones (`AllPairs`), in which exactly the 8
+dependent pairs are chosen (`TopK`), and in which all pairs with a MICr above 0.5 are among those
+called dependent or chosen. Beside the counts are the prediction of `preview`, computed before any
+noise is drawn, and the interval that contains 99 % of such counts.
 """
 
 import argparse
@@ -34,7 +34,7 @@ STRONG = 0.5
 
 
 class ScoredOnce(TileScorer):
-    """A screen's work, but for the scores of pairs, which do not change from key to key."""
+    """A scorer that computes the scores of pairs once, as they do not depend on the key."""
 
     known: ClassVar[dict[Any, list[np.ndarray]]] = {}
 
@@ -49,7 +49,7 @@ class ScoredOnce(TileScorer):
 
 
 def truth(B: float, c: float) -> dict[frozenset[str], float]:
-    """MICr of every pair, without noise, by the non-private front door."""
+    """MICr of every pair without noise, by the non-private `pairwise`."""
     data = demo()
     table = Table(tuple(data.columns), tuple(data.columns.values()))
     statistic = MICr(B=B, c=c, sizes=ladder(1.25))
@@ -58,7 +58,7 @@ def truth(B: float, c: float) -> dict[frozenset[str], float]:
 
 
 def measure(ask: Ask, epsilon: float, delta: float, keys: int) -> dict[str, Any]:
-    """Counts of right answers of `screen`, and what `preview` says of them."""
+    """The number of right answers of `screen`, and the prediction of `preview`."""
     data, settings = demo(), {"ask": ask, "epsilon": epsilon, "delta": delta}
     before = preview(columns=tuple(data.columns), n=len(data.columns["age"]), **settings)
     values = truth(before.plan.statistic.B, before.plan.statistic.c)

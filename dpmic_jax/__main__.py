@@ -45,7 +45,7 @@ def _interrupt() -> None:
     # sys.stdout stays there. A terminal has "^C" or a progress bar in its line.
     line = "\n" if os.isatty(2) else ""
     with suppress(OSError):
-        os.write(2, f"{line}Interrupted; {found.truth}.\n".encode(errors="backslashreplace"))
+        os.write(2, f"{line}Interrupted; {found.outcome}.\n".encode(errors="backslashreplace"))
     os._exit(found.code(stage.INTERRUPTED))
 
 

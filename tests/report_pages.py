@@ -75,7 +75,7 @@ class Page(html.parser.HTMLParser):
         return json.loads(self.one("script", id="content")["text"])
 
 
-def bought(*, epsilon=0.5, key=None, records=1):
+def one_histogram(*, epsilon=0.5, key=None, records=1):
     """A histogram, and the 400 records that it is of."""
     rng = np.random.default_rng(0)
     age, dose = rng.uniform(0, 100, 400), rng.integers(0, 3, 400)

@@ -308,7 +308,7 @@ def test_a_fault_put_back_is_found(tmp_path, monkeypatch):
             test_no_value_is_refused_or_shown(door)
     with monkeypatch.context() as patched:
         patched.setattr(charged, "run_name", lambda event, key: "one for all")
-        with pytest.raises(ValueError, match="was released with this key before"):
+        with pytest.raises(ValueError, match="was already released with this key"):
             test_a_secret_key_draws_fresh_noise_each_time(door, tmp_path)
         patched.setattr(charged, "claim", lambda key, event: None)
         (tmp_path / "ledger").unlink()

@@ -119,7 +119,7 @@ def exports(found, folder):
 FACTS = {
     "epsilon": r"epsilon\W+1\.25\b",
     "delta": r"delta\W+3e-07\b",
-    "relation": r'"records": 3\b|one person\'s at most 3 records, replaced',
+    "relation": r'"records": 3\b|at most 3 records of one person',
     "mechanism": "MICr-Lap, all pairs",
     "guarantee": "10 releases of 0.125-DP each",
     "sensitivity": r"0\.000976562512345|at most 0\.0009766\b",

@@ -61,7 +61,7 @@ def selector(**changes):
     return PrivateMICSelector(**settings)
 
 
-def book(folder, epsilon, **settings):
+def new_ledger(folder, epsilon, **settings):
     return LedgerFile.create(folder / "ledger", Budget(epsilon, **settings), data_set="x")
 
 
@@ -90,7 +90,7 @@ def test_the_dependent_features_are_kept_and_scores_are_what_was_released(settin
     assert sorted(found.scores_[told]) == sorted(found.result_.mic)
 
 
-def test_at_most_so_many_are_found_above_a_threshold():
+def test_above_releases_at_most_the_allowed_number_of_pairs():
     X, y = data()
     found = selector(threshold=0.6, at_most=1).fit(X, y)
     (place,) = found.get_support(indices=True)
@@ -125,7 +125,7 @@ def test_a_fit_is_the_screen_of_the_target_against_the_features():
 )
 def test_every_fit_is_charged_what_event_says(tmp_path, settings):
     X, y = data()
-    ledger = book(tmp_path, 500.0, delta=1e-4)
+    ledger = new_ledger(tmp_path, 500.0, delta=1e-4)
     one = selector(ledger=ledger.path, **settings)
     for times in (1, 2, 3):
         one.fit(X, y)
@@ -151,7 +151,7 @@ def test_every_fit_is_charged_what_event_says(tmp_path, settings):
     ],
 )
 def test_fits_of_any_number_of_records_draw_from_one_reservation(tmp_path, settings):
-    ledger = book(tmp_path, 3.0, delta=1e-4)
+    ledger = new_ledger(tmp_path, 3.0, delta=1e-4)
     one = selector(**settings)
     ledger.reserve(one.event(n_samples=1000, n_features=30), times=3)
     for n in (799, 800, 1000):
@@ -163,7 +163,7 @@ def test_a_fit_that_would_overspend_uses_no_value_and_leaves_the_estimator_as_it
     tmp_path, monkeypatch
 ):
     X, y = data()
-    ledger = book(tmp_path, 140.0)
+    ledger = new_ledger(tmp_path, 140.0)
     one = selector(ledger=ledger.path).fit(pd.DataFrame(X, columns=NAMES), y)
     before = dict(vars(one))
 
@@ -190,14 +190,14 @@ def cross_validated(one, folds=5, **settings):
 
 
 def test_k_folds_and_a_final_fit_are_k_plus_one_charges(tmp_path):
-    ledger = book(tmp_path, 600.0)
+    ledger = new_ledger(tmp_path, 600.0)
     cross_validated(selector(ledger=str(ledger.path)))
     assert [event.n for event in ledger.events] == [48] * 5 + [60]
     assert ledger.spent.epsilon == 600.0
 
 
-def test_a_cross_validation_that_cannot_be_paid_is_refused_up_front_by_reserving(tmp_path):
-    ledger = book(tmp_path, 590.0)
+def test_a_reservation_refuses_a_cross_validation_beyond_the_budget(tmp_path):
+    ledger = new_ledger(tmp_path, 590.0)
     one = selector(ledger=ledger.path)
     with pytest.raises(
         BudgetExceeded,
@@ -207,8 +207,8 @@ def test_a_cross_validation_that_cannot_be_paid_is_refused_up_front_by_reserving
     assert ledger.events == ()
 
 
-def test_a_reserved_cross_validation_is_paid_whatever_others_ask_for(tmp_path):
-    ledger = book(tmp_path, 650.0)
+def test_a_reserved_cross_validation_is_covered_whatever_others_charge(tmp_path):
+    ledger = new_ledger(tmp_path, 650.0)
     one = selector(ledger=ledger.path)
     ledger.reserve(one.event(n_samples=N, n_features=4), times=6)
     with pytest.raises(BudgetExceeded, match="entries 1 reserve"):
@@ -221,21 +221,21 @@ def test_a_reserved_cross_validation_is_paid_whatever_others_ask_for(tmp_path):
 
 
 def test_without_a_reservation_the_fold_that_would_overspend_raises(tmp_path):
-    ledger = book(tmp_path, 350.0)
+    ledger = new_ledger(tmp_path, 350.0)
     with pytest.raises(BudgetExceeded, match="50 of 350 is left"):
         cross_validated(selector(ledger=ledger.path))
     assert len(ledger.events) == 3
 
 
 def test_folds_in_threads_are_each_charged(tmp_path):
-    ledger = book(tmp_path, 600.0)
+    ledger = new_ledger(tmp_path, 600.0)
     with parallel_config(backend="threading"):
         cross_validated(selector(ledger=ledger.path), n_jobs=3)
     assert len(ledger.events) == 6
 
 
-def test_a_grid_over_the_models_settings_pays_for_every_candidate_in_every_fold(tmp_path):
-    ledger = book(tmp_path, 2000.0)
+def test_a_grid_search_is_charged_for_every_candidate_in_every_fold(tmp_path):
+    ledger = new_ledger(tmp_path, 2000.0)
     pipeline = make_pipeline(selector(ledger=ledger.path), DummyRegressor())
     grid = {"dummyregressor__strategy": ["mean", "median"]}
     X, y = data()
@@ -276,15 +276,15 @@ def test_a_seed_repeats_a_fit_and_stamps_it():
 
 
 @pytest.mark.parametrize("key", [None, True, "", "7", 1.5, seeded_key(7)])
-def test_what_is_no_key_is_refused_before_anything_is_charged(tmp_path, key):
-    ledger = book(tmp_path, 1000.0)
+def test_an_invalid_key_is_refused_before_the_charge(tmp_path, key):
+    ledger = new_ledger(tmp_path, 1000.0)
     with pytest.raises(TypeError, match='expected key="secret"'):
         selector(ledger=ledger.path, key=key).fit(*data())
     assert ledger.events == ()
 
 
 def test_clones_charge_the_same_ledger_and_a_ledger_object_is_refused(tmp_path):
-    ledger = book(tmp_path, 1000.0)
+    ledger = new_ledger(tmp_path, 1000.0)
     one = selector(ledger=ledger.path)
     for each in (one, clone(one)):
         each.fit(*data())
@@ -345,15 +345,15 @@ def test_an_ignored_feature_is_never_kept():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"k_features": None}, "expected k_features or threshold"),
-        ({"k_features": 2, "threshold": 0.5}, "expected k_features or threshold"),
+        ({"k_features": None}, "expected either k_features or threshold"),
+        ({"k_features": 2, "threshold": 0.5}, "expected either k_features or threshold"),
         ({"k_features": 5}, "expected k_features <= n_features = 4, got 5"),
         ({"k_features": 0}, "k_features >= 1"),
         ({"k_features": 2, "at_most": 1}, "at_most goes with threshold"),
         ({"threshold": 1.5}, "threshold"),
         ({"threshold": 0.0, "at_most": 1}, "threshold"),
         ({"bounds": None}, "expected bounds as a"),
-        ({"bounds": [(0, 1)] * 3}, "X has 4 features, bounds are 3"),
+        ({"bounds": [(0, 1)] * 3}, "got 3 for 4 features"),
         ({"bounds": (1, 0)}, "low < high"),
         ({"target_bounds": None}, "target's bounds once"),
         ({"bounds": {**dict.fromkeys(("x0", "x1", "x2", "x3", "target"), (0, 1))}}, "once"),
@@ -362,7 +362,7 @@ def test_an_ignored_feature_is_never_kept():
         ({"ledger": "nowhere"}, "no ledger at"),
     ],
 )
-def test_settings_that_cannot_be_are_named_at_fit(settings, said):
+def test_invalid_settings_are_refused_by_name_at_fit(settings, said):
     with pytest.raises((ValueError, TypeError, OSError), match=said):
         selector(**settings).fit(*data())
 
@@ -388,7 +388,7 @@ def bad_data():
     ("given", "error", "said"), [pytest.param(*rest, id=name) for name, *rest in bad_data()]
 )
 def test_bad_data_is_refused_before_it_is_charged_and_not_quoted(tmp_path, given, error, said):
-    ledger = book(tmp_path, 1000.0)
+    ledger = new_ledger(tmp_path, 1000.0)
     with pytest.raises(error, match=said) as caught:
         selector(k_features=1, ledger=ledger.path).fit(*given)
     text = str(caught.value)
@@ -423,7 +423,7 @@ def test_no_value_of_the_target_is_refused():
     assert np.nanmax(selector(key=5).fit(X, ["SECRET"] * N).scores_) < 0.5
 
 
-def test_what_a_mask_hides_is_missing():
+def test_masked_values_are_missing():
     X, y = data()
     hidden = np.arange(X.size).reshape(X.shape) % 7 == 0
     shown = np.where(hidden, np.nan, X), np.where(hidden[:, 0], np.nan, y)
@@ -475,11 +475,11 @@ def test_frames_keep_their_names_and_come_back_as_frames(library):
     np.testing.assert_array_equal(kept.to_numpy(), X[:, [1, 3]])
 
 
-def test_names_that_scikit_learn_does_not_see_are_not_lost_in_silence(tmp_path, monkeypatch):
+def test_column_names_that_scikit_learn_does_not_see_raise(tmp_path, monkeypatch):
     # As scikit-learn 1.6 to 1.8 do with frames of polars 2.
     monkeypatch.setattr("sklearn.utils.validation._get_feature_names", lambda X: None)
     X, y = data()
-    ledger = book(tmp_path, 1000.0)
+    ledger = new_ledger(tmp_path, 1000.0)
     one = selector(bounds=BOUNDS, ledger=ledger.path)
     with pytest.raises(TypeError, match=r"column names of this frame; use scikit-learn 1\.9"):
         one.fit(pl.DataFrame(dict(zip(NAMES, X.T, strict=True))), y)

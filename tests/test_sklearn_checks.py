@@ -60,11 +60,11 @@ def test_the_exact_selector_passes_every_check():
 @pytest.mark.parametrize(
     "settings", [{"threshold": 0.1}, pytest.param({"k_features": 1}, marks=pytest.mark.slow)]
 )
-def test_the_private_selector_passes_every_check_and_pays_for_each_fit(
+def test_the_private_selector_passes_every_check_and_is_charged_for_each_fit(
     settings, tmp_path, monkeypatch
 ):
     path = tmp_path / "ledger"
-    book = LedgerFile.create(path, Budget(1e6), data_set="all kinds")
+    ledger = LedgerFile.create(path, Budget(1e6), data_set="all kinds")
     fitted = []
     fit = PrivateMICSelector.fit
 
@@ -76,7 +76,7 @@ def test_the_private_selector_passes_every_check_and_pays_for_each_fit(
     monkeypatch.setattr(PrivateMICSelector, "fit", counted)
     assert passes(private(**settings, key=3, ledger=str(path))) <= SKIPPED
     assert len(fitted) > 30
-    assert [event.to_json() for event in book.events] == fitted
+    assert [event.to_json() for event in ledger.events] == fitted
 
 
 @pytest.mark.slow

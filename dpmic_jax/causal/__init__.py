@@ -1,4 +1,4 @@
-"""Which dependences are direct: independence tests and the PC family on top of them."""
+"""Find direct dependences: conditional independence tests, PC, and private searches built on PC."""
 
 from dpmic_jax.causal.binning import binned
 from dpmic_jax.causal.contingency import ChiSquare, GTest

@@ -1,7 +1,7 @@
-"""Answers of a private search, kept so that a search that was interrupted goes on with them.
+"""Stored answers of a private search, from which an interrupted search resumes.
 
-What is kept is part of what the mechanism releases. It is sealed under the run's key all the same,
-for whoever stops a search on purpose is to see no more than its end.
+The answers are part of what the mechanism releases. They are encrypted under the run's key all the
+same: whoever interrupts a search on purpose should learn nothing before it ends.
 """
 
 import json
@@ -11,30 +11,31 @@ from typing import Any
 from dpmic_jax.runs.charged import ChargedRun
 from dpmic_jax.runs.encryption import DecryptionError, decrypt, encrypt
 
-# number of an answer, how to find it -> the answer, in plain values
-Answers = Callable[[int, Callable[[], Any]], Any]
+# (number of the answer, function that computes it) -> the answer, as JSON can hold it
+AnswerStore = Callable[[int, Callable[[], Any]], Any]
 
 
-def computed(number: int, find: Callable[[], Any]) -> Any:
-    """Every answer anew."""
-    return find()
+def always_computed(number: int, compute: Callable[[], Any]) -> Any:
+    """Compute every answer and store none."""
+    return compute()
 
 
-def kept_in(run: ChargedRun) -> Answers:
-    """Answers that are in the folder of a run, and new ones put there."""
+def stored_in(run: ChargedRun) -> AnswerStore:
+    """Take answers from the folder of `run`; compute and store those that it lacks."""
     folder = run.folder
     if folder is None:
-        return computed
+        return always_computed
 
-    def answer(number: int, find: Callable[[], Any]) -> Any:
+    def answer(number: int, compute: Callable[[], Any]) -> Any:
+        # Every purpose has its own key, so the files of two answers cannot be swapped.
         purpose = f"{run.event.label} answer {number}"
         content = folder.tile(number)
         if content is not None:
             try:
                 return json.loads(decrypt(content, key=run.key, purpose=purpose))
             except DecryptionError:
-                pass  # damaged, so it is found again: the same, for its noise is
-        found = find()
+                pass  # A damaged answer is computed again, from the same key: the same answer.
+        found = compute()
         folder.keep_tile(number, encrypt(json.dumps(found).encode(), key=run.key, purpose=purpose))
         return found
 

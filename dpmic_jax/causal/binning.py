@@ -1,4 +1,4 @@
-"""Columns with public bounds -> codes of categories."""
+"""Bin columns on public bounds, into codes of categories."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,18 @@ from dpmic_jax.mic.binning import by_range, codes
 
 
 def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[int]) -> Coded:
-    """Parts of equal width on public bounds; nothing depends on the values but the codes.
+    """Bin each column into bins of equal width on its public bounds.
 
-    Codes 0 .. k - 1 of k categories keep their codes with bounds (-1/2, k - 1/2) or
-    `CategoryLimits(k)` and k bins, as `Source.bounds` has them; what is none of them (-1) joins the
-    first. Bounds `WithMissing` have one category more, before all others, for
-    the missing values: a test of order takes them for the lowest.
+    A record's code depends on the bounds and on its own value only. Codes 0 .. k - 1 of k
+    categories stay as they are with k bins and the bounds (-1/2, k - 1/2) or `CategoryLimits(k)`,
+    as in `Source.bounds`; the code -1, for none of the categories, joins the first. Bounds
+    `WithMissing` add one category for missing values, before all others: rank tests take it for
+    the lowest.
 
     Args:
-      columns: of n records each.
-      bounds: low and high of each column; what lies outside goes to the outer parts.
-      bins: how many parts each column is cut into.
+      columns: columns of n records each.
+      bounds: low and high of each column; values outside go to the outer bins.
+      bins: number of bins of each column, without the one for missing values.
     """
     if not len(columns) == len(bounds) == len(bins):
         raise ValueError(
@@ -36,8 +37,9 @@ def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[i
     categories = tuple(
         count + isinstance(limits, WithMissing) for count, limits in zip(bins, bounds, strict=True)
     )
-    parts = [
+    coded = [
         codes(by_range([values], [limits], [count]))[0, 0]
         for values, limits, count in zip(columns, bounds, categories, strict=True)
     ]
-    return Coded(np.stack([part.astype(np.int32) for part in parts]), categories)
+    # The codes of a column have the smallest dtype that holds them, so dtypes may differ.
+    return Coded(np.stack([column.astype(np.int32) for column in coded]), categories)

@@ -1,4 +1,4 @@
-"""How the budget of a search is cut into releases, in epsilon or in rho."""
+"""Split the budget of a search into equal releases, by epsilon or by rho."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,17 +10,17 @@ from dpmic_jax.dp.ledger.budget import Budget
 
 @dataclass(frozen=True)
 class Allowance:
-    """What all releases of a search may cost together.
+    """The privacy cost that all releases of a search share.
 
     Attributes:
-      guarantee: PureDP if their epsilons are to add up, ZCDP if their rhos are.
+      guarantee: `PureDP` if the releases compose by epsilon, `ZCDP` if they compose by rho.
     """
 
     guarantee: PureDP | ZCDP
 
     @classmethod
     def better(cls, epsilon: float, delta: float, releases: int) -> "Allowance":
-        """The one that gives more to each of so many equal releases.
+        """The guarantee that leaves more epsilon to each of `releases` equal releases.
 
         rho is the largest that `Budget(epsilon, delta)` admits, so that a ledger of that budget
         can be charged for it.
@@ -28,12 +28,15 @@ class Allowance:
         pure = cls(PureDP(epsilon))
         if delta == 0:
             return pure
-        concentrating = cls(ZCDP(Budget(epsilon, delta).rho))
-        more = concentrating.each(releases) > pure.each(releases)
-        return concentrating if more else pure
+        concentrated = cls(ZCDP(Budget(epsilon, delta).rho))
+        better = concentrated.each(releases) > pure.each(releases)
+        return concentrated if better else pure
 
     def each(self, releases: int) -> Fraction:
-        """The epsilon that each of so many releases may have: not too much, exactly."""
+        """Epsilon of each of `releases` equal releases, rounded down.
+
+        By rho it is the largest epsilon for which epsilon-DP is (rho / releases)-zCDP.
+        """
         if isinstance(self.guarantee, PureDP):
             return as_fraction(self.guarantee.epsilon) / releases
         return as_fraction(zcdp_to_pure(floor_to_float(as_fraction(self.guarantee.rho) / releases)))

@@ -1,4 +1,4 @@
-"""A picture of a graph."""
+"""Draw the graph of a search with matplotlib and networkx."""
 
 from pathlib import Path
 
@@ -6,7 +6,10 @@ from dpmic_jax.causal.result import CausalResult
 
 
 def draw(result: CausalResult, path: Path | str) -> None:
-    """Columns on a circle; arrows where there is a direction, lines where there is none."""
+    """Save a picture of the graph: columns on a circle, arrows for directed edges, else lines.
+
+    The privacy statement is the title.
+    """
     try:
         import networkx
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -17,7 +20,7 @@ def draw(result: CausalResult, path: Path | str) -> None:
         ) from error
     size = 4 + len(result.names) / 6
     figure = Figure(figsize=(size, size))
-    FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)  # a figure without pyplot leaves no global state and needs no display
     panel = figure.add_subplot()
     graph, places = result.graph, networkx.circular_layout(result.skeleton)
     arrows = [(x, y) for x, y in graph.edges if not graph.has_edge(y, x)]

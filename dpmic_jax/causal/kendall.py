@@ -1,15 +1,15 @@
-"""Kendall's tau-a, and its conditional form.
+"""Kendall's tau-a and its conditional form.
 
-Of n records, two are concordant if x and y order them the same way, discordant if in opposite
-ways, and neither if x or y ties them. With C and D such pairs, K = C - D,
+Two of n records are concordant if x and y order them the same way, discordant if x and y order them
+in opposite ways, and neither if they tie in x or in y. With C concordant and D discordant pairs,
+K = C - D,
 
     tau = K / (n (n - 1) / 2),     w = 9 n (n - 1) / (2 (2n + 5)),     w tau = 9 K / (2n + 5).
 
-(The supplement's Definition 5 calls every pair discordant that is not concordant; read so, tied
-data would depend. Ties count 0 here.)
+(The supplement's Definition 5 calls every pair discordant that is not concordant. Read literally,
+it calls tied data dependent. Here ties count 0.)
 """
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -23,20 +23,18 @@ from dpmic_jax.causal.strata import Absolute, BlockTest, Signed
 def concordance(
     counts: Int64[np.ndarray, "*batch rows columns"],
 ) -> Int64[np.ndarray, "*batch"]:
-    """C - D, exactly: every cell with the records above it on both axes, less those across.
+    """K = C - D, exact: pairs with higher x and higher y, less those with higher x and lower y.
 
-    Below 2^62 for up to 3 10^9 records.
+    |K| is below 2^62 for up to 3 10^9 records.
     """
+    # Records of higher x only, so that each pair is counted once.
     later = above(counts, axis=-2)
     return (counts * (above(later, axis=-1) - below(later, axis=-1))).sum(axis=(-2, -1))
 
 
 class _Kendall(BlockTest):
-    factor = 18
-
-    @staticmethod
-    def numerators(counts: Any) -> Any:
-        return concordance(counts)
+    factor = 18  # w tau = 9 K / (2n + 5) over the common denominator 2 (2n + 5)
+    numerators = staticmethod(concordance)
 
     @staticmethod
     def bottom(size: Any) -> Any:
@@ -50,14 +48,10 @@ class _Kendall(BlockTest):
 class Kendall(_Kendall, Absolute):
     """Conditional Kendall's tau: Definition 6 of the supplement."""
 
-    @staticmethod
-    def bound(n: int, blocks: int) -> Fraction:
-        return sensitivity.kendall(n, blocks)
+    bound = staticmethod(sensitivity.kendall)
 
 
 class SignedKendall(_Kendall, Signed):
-    """The same with signs, so that blocks of opposite signs cancel."""
+    """Conditional Kendall's tau with signs: blocks of opposite signs cancel."""
 
-    @staticmethod
-    def bound(n: int, blocks: int) -> Fraction:
-        return sensitivity.signed_kendall(n, blocks)
+    bound = staticmethod(sensitivity.signed_kendall)

@@ -1,4 +1,4 @@
-"""What a private search for a graph will cost and can tell, before any data is read."""
+"""Preview of a private search for a graph: its cost and its noise, before any data is read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from dpmic_jax.dp.accounting.events import PureDP
 
 
 class Level(NamedTuple):
-    """One order of conditioning.
+    """The queries of one order.
 
     Attributes:
-      order: how many columns are given.
-      queries: how many there are at most, if no edge was removed before.
-      sensitivity: the most that one record moves a score, given the columns of most categories.
-      noise: sensitivity over the epsilon of one release, for one record: the scale of noise.
+      order: number of columns that are conditioned on.
+      queries: the most queries, those of a graph from which no edge has been removed.
+      sensitivity: the most that one record moves a score, conditioning on the columns with the
+        most categories.
+      noise: scale of the noise: sensitivity / epsilon of one release.
     """
 
     order: int
@@ -28,7 +29,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPreview:
-    """What is to be expected of a search."""
+    """Cost and noise of a search on data of a given shape."""
 
     search: Search
     columns: int
@@ -38,11 +39,11 @@ class SearchPreview:
 
     @property
     def releases(self) -> int:
-        """Into how many equal parts the budget is cut."""
+        """The number of equal releases that the budget is split into."""
         return self.search.releases(self.columns)
 
     def lines(self) -> list[tuple[str, str]]:
-        """What to show, as (what, how much)."""
+        """The preview as (label, text) rows."""
         search, each = self.search, self.search.each(self.columns, self.releases)
         guarantee = search.allowance(self.columns).guarantee
         pure = isinstance(guarantee, PureDP)
@@ -53,7 +54,7 @@ class SearchPreview:
             ("charged as", f"{guarantee}"),
             ("releases", str(self.releases)),
             ("epsilon for each release", f"{float(each):.4g}"),
-            ("independent at a score of", f"at most {float(search.level):g}"),
+            ("independent at a score of", f"at most {float(search.exact_threshold):g}"),
             *(
                 (
                     f"order {level.order}",
@@ -65,32 +66,34 @@ class SearchPreview:
         ]
 
     def __str__(self) -> str:
-        width = max(len(what) for what, _ in self.lines())
-        return "\n".join(f"{what:<{width}}  {text}" for what, text in self.lines())
+        width = max(len(label) for label, _ in self.lines())
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in self.lines())
 
 
 def preview_search(
     make: Make, search: Search, *, categories: Sequence[int], n: int
 ) -> SearchPreview:
-    """Say what `discover` with the same arguments will cost and can tell. No data is read.
+    """Preview the cost and the noise of `discover` with the same arguments. No data is read.
 
     Args:
-      make: data -> a test of them.
+      make: makes the test of the data, such as `Kendall`.
       search: `EMPC`, `SVTPC` or `PrivPC`.
-      categories: how many each column has, or bins.
+      categories: number of categories, or of bins, of each column.
       n: number of records.
     """
     data = empty_codes(n, categories)
-    search.check(data, make)
+    search.check(data, make)  # the same refusals as of `discover`
     test, columns = make(data), len(categories)
     each = search.each(columns, search.releases(columns))
-    most = sorted(range(columns), key=lambda column: -categories[column])
+    # The sensitivity grows with the number of blocks: the largest columns give the worst case.
+    largest_first = sorted(range(columns), key=lambda column: -categories[column])
     levels = []
     for order in range(min(search.max_order, columns - 2) + 1):
-        given, (x, y) = tuple(sorted(most[:order])), sorted(most[order : order + 2])
-        moved = test.sensitivity([Query(x, y, given)])
+        given = tuple(sorted(largest_first[:order]))
+        x, y = sorted(largest_first[order : order + 2])
+        sensitivity = test.sensitivity([Query(x, y, given)])
         queries = comb(columns, 2) * comb(columns - 2, order)
-        levels.append(Level(order, queries, float(moved), float(moved / each)))
+        levels.append(Level(order, queries, float(sensitivity), float(sensitivity / each)))
     return SearchPreview(
         search=search, columns=columns, n=n, test=type(test).__name__, levels=tuple(levels)
     )

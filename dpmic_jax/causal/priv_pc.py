@@ -1,7 +1,7 @@
-"""Priv-PC: sieve and examine over the stream of queries.
+"""Priv-PC: sieve-and-examine over the stream of queries.
 
-A round is one `SieveAndExamine`: sparse vector on a new subsample finds a query that seems
-independent, a noisy look at all records decides (docs/causal.md, Theorem 3).
+A round is one `SieveAndExamine`: the sparse vector technique on a new subsample finds a query that
+seems independent, and a noisy score on all records decides (docs/causal.md, Theorem 3).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,17 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, Key
 
-from dpmic_jax.causal.answers import Answers, computed
+from dpmic_jax.causal.answers import AnswerStore
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.round_search import Finding, Round, by_rounds
 from dpmic_jax.causal.score_lattice import (
     TOP,
+    build_or_refuse,
     level_lattice,
     level_points,
     padded,
     point_of,
     power_of_two,
-    priced,
 )
 from dpmic_jax.causal.search import Make, Search, fraction
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
@@ -31,7 +31,8 @@ from dpmic_jax.dp.noise.lattice import Lattice
 from dpmic_jax.dp.rng.keys import pair_key
 from dpmic_jax.dp.selection import SieveAndExamine, sieve
 
-_MOST_NATS = Fraction(80)  # of a release: there is next to no noise then
+# Largest epsilon of a release. A larger budget is not used up: noise is negligible by then.
+_LARGEST_EPSILON = Fraction(80)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +40,9 @@ class PrivPC(Search):
     """Settings of Priv-PC. The sieve and the examination of a round have the same epsilon.
 
     Attributes:
-      rounds: R; each examines one query, or finds that the level has none left to examine.
-      subsample: m, how many records a sieve looks at.
-      tweak: t; the sieve lets pass what seems to be below T + t.
+      rounds: R; each examines one query, or finds no further query to examine in the level.
+      subsample: m, the number of records in the subsample of a sieve.
+      tweak: t; queries whose noisy score is at most T + t pass the sieve.
     """
 
     rounds: int
@@ -57,28 +58,39 @@ class PrivPC(Search):
 
     @property
     def mechanism(self) -> str:
+        """Name of the mechanism in the event."""
         return "Priv-PC"
 
     def releases(self, columns: int) -> int:
+        """Two releases a round: the sieve and the examination."""
         return 2 * self.rounds
 
-    def public(self) -> dict[str, str]:
-        return super().public() | {
+    def event_settings(self) -> dict[str, str]:
+        """Settings of the search in its event."""
+        return super().event_settings() | {
             "rounds": str(self.rounds),
             "subsample": str(self.subsample),
             "tweak": str(fraction(self.tweak)),
         }
 
-    def law(
+    def round_mechanism(
         self, lattice: Lattice, steps: int, *, epsilon: Fraction, n: int, size: int
     ) -> SieveAndExamine:
-        """Of one round, on points of the opposite sign; `steps` of sensitivity on a subsample."""
+        """The mechanism of one round, on minus the points, which are large for independence.
+
+        Args:
+          lattice: lattice of the level, with the sensitivity on all records.
+          steps: sensitivity on a subsample, in steps of the lattice.
+          epsilon: epsilon of the sieve, and of the examination.
+          n: number of records.
+          size: number of queries, with padding.
+        """
         return SieveAndExamine(
             sieve_epsilon=epsilon,
             examine_epsilon=epsilon,
             sieve_sensitivity=steps,
             examine_sensitivity=lattice.sensitivity,
-            threshold=-point_of(self.level, lattice),
+            threshold=-point_of(self.exact_threshold, lattice),
             tweak=point_of(fraction(self.tweak), lattice),
             n=n,
             subsample=self.subsample,
@@ -87,37 +99,38 @@ class PrivPC(Search):
         )
 
     def check(self, data: Coded, make: Make) -> None:
+        """Raise ValueError if subsample > n, or if the noise of the first level cannot be drawn."""
         if self.subsample > data.n:
             raise ValueError(f"expected subsample <= n = {data.n}, got {self.subsample}")
         self._level(data, make, queries_of_level(complete(data.columns), data.columns, 0))
 
     def _skeleton(
-        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+        self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore
     ) -> Skeleton:
         return by_rounds(
             data.columns,
             max_order=self.max_order,
             rounds=self.rounds,
-            opened=lambda order, queries: self._opened(data, make, key, order, queries),
-            answers=answers,
+            open_level=lambda order, queries: self._open_level(data, make, key, order, queries),
+            store=store,
         )
 
     def _level(
         self, data: Coded, make: Make, queries: Sequence[Query]
     ) -> tuple[Lattice, SieveAndExamine]:
         lattice = level_lattice(make(data).sensitivity(queries))
-        # The sensitivity on m records, whichever they are.
-        part = make(data.take(np.arange(self.subsample))).sensitivity(queries)
-        law = self.law(
+        # The sensitivity is the same for any m records: it depends on public values only.
+        on_subsample = make(data.take(np.arange(self.subsample))).sensitivity(queries)
+        mechanism = self.round_mechanism(
             lattice,
-            int(-(-(part * 2**lattice.bits) // 1)),
-            epsilon=min(self.each(data.columns, 2 * self.rounds), _MOST_NATS),
+            int(-(-(on_subsample * 2**lattice.bits) // 1)),
+            epsilon=min(self.each(data.columns, 2 * self.rounds), _LARGEST_EPSILON),
             n=data.n,
             size=power_of_two(len(queries)),
         )
-        return lattice, law
+        return lattice, mechanism
 
-    def _opened(
+    def _open_level(
         self,
         data: Coded,
         make: Make,
@@ -126,37 +139,39 @@ class PrivPC(Search):
         queries: Sequence[Query],
     ) -> Round:
         whole: DependenceTest = make(data)
-        lattice, law = priced(lambda: self._level(data, make, queries))
+        lattice, mechanism = build_or_refuse(lambda: self._level(data, make, queries))
 
         def look(number: int, start: int) -> Finding | None:
-            # A round is decided by the queries up to the one that it finds. Those behind `end`
-            # count as dependent, and are scored only if none is found before them.
+            # A round depends only on the queries up to the one that it finds. So the queries from
+            # `end` on are taken as dependent, and are scored only if none is found before them.
+            # The same key gives the same noise each time: this is one release, not several.
             for end in _ends(start, len(queries)):
-                told = released(number, start, end)
-                examined = np.asarray(told.examined)[: end - start]
+                answers = run_round(number, start, end)
+                examined = np.asarray(answers.examined)[: end - start]
                 if examined.any():
                     place = int(np.argmax(examined))
-                    return Finding(start + place, bool(told.above[place]))
+                    return Finding(start + place, bool(answers.above[place]))
             return None
 
-        def released(number: int, start: int, end: int) -> sieve.Answers:
+        def run_round(number: int, start: int, end: int) -> sieve.Answers:
             def on_subsample(records: Int32[Array, " m"]) -> Int32[Array, " queries"]:
-                part = make(data.take(np.asarray(records)))
-                points = padded(level_points(part, queries[start:end], lattice), law.queries, TOP)
-                return jnp.asarray(-points.astype(np.int32))
+                test = make(data.take(np.asarray(records)))
+                points = level_points(test, queries[start:end], lattice)
+                return jnp.asarray(-padded(points, mechanism.queries, TOP).astype(np.int32))
 
+            # Only the query that passed the sieve is scored on all records.
             def on_all(place: int) -> int:
                 if start + place >= len(queries):
-                    return -TOP  # one that fills up the list, and is not told
+                    return -TOP  # padding, which is not released
                 return -int(level_points(whole, [queries[start + place]], lattice)[0])
 
-            return law.run(on_subsample, on_all, key=pair_key(key, order, number))
+            return mechanism.run(on_subsample, on_all, key=pair_key(key, order, number))
 
         return look
 
 
 def _ends(start: int, last: int) -> Iterator[int]:
-    """How far to score: 8 queries, then 4 times as many, and at last all."""
+    """Up to where to score: 8 queries, then 4 times as many, and so on to the last."""
     ahead = 8
     while start + ahead < last:
         yield start + ahead

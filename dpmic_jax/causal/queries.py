@@ -1,4 +1,4 @@
-"""What a search for a graph asks, and what it may expect of a test that answers."""
+"""Queries of a search for a graph, the coded columns, and the interface of tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from jaxtyping import Float64, Int64, Integer
 
 from dpmic_jax.dp.noise.lattice import Lattice
 
-# Scores in lattice steps are at most this, so that noise can be added within int32.
+# Scores in lattice steps are at most this, so that a score plus noise fits int32.
 MOST_STEPS = 2**29
 
 
 class Query(NamedTuple):
-    """Is column x independent of column y, given these columns?"""
+    """Whether column x is independent of column y, given the columns `given`."""
 
     x: int
     y: int
@@ -24,13 +24,13 @@ class Query(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """Columns as codes of categories; how many categories each has is public.
+    """Columns as codes of categories; the number of categories of each column is public.
 
     Attributes:
-      codes: of every record in every column, 0 .. categories - 1; those outside count as the
-        nearest of these, since an error would tell that there are some. Their order is that of
-        the values, where a test looks at order.
-      categories: how many each column may have, whether they occur or not.
+      codes: code of every record in every column, 0 .. categories - 1. Codes outside are clipped,
+        since an error would reveal that there are some. For rank tests their order is the order
+        of the values.
+      categories: number of categories of each column, whether they occur or not.
     """
 
     codes: Integer[np.ndarray, "columns n"]
@@ -48,50 +48,78 @@ class Coded:
         for column, most in enumerate(self.categories):
             if most < 1:
                 raise ValueError(f"expected at least one category in column {column}, got {most}")
-        # Small codes: records are gone through many times.
+        # The smallest dtype saves memory traffic: every record is read for many queries.
         small = np.min_scalar_type(max(self.categories, default=1))
-        inside = np.empty(codes.shape, small)
-        for kept, held, most in zip(inside, codes, self.categories, strict=True):
-            kept[:] = np.clip(held, 0, min(most - 1, np.iinfo(held.dtype).max))
-        object.__setattr__(self, "codes", inside)
+        clipped = np.empty(codes.shape, small)
+        for out, given, most in zip(clipped, codes, self.categories, strict=True):
+            # The upper end itself has to fit the dtype that is clipped.
+            out[:] = np.clip(given, 0, min(most - 1, np.iinfo(given.dtype).max))
+        object.__setattr__(self, "codes", clipped)
 
     @property
     def columns(self) -> int:
+        """The number of columns."""
         return len(self.codes)
 
     @property
     def n(self) -> int:
+        """The number of records."""
         return self.codes.shape[1]
 
     def take(self, records: Integer[np.ndarray, " m"]) -> "Coded":
-        """The same columns, with these records only: a subsample."""
+        """The subsample with these records, in the same columns."""
         return Coded(self.codes[:, np.asarray(records)], self.categories)
 
 
 class DependenceTest(Protocol):
-    """Scores of dependence of many queries at once, and what one record can do to them."""
+    """Interface of tests: dependence scores of many queries at once, and their sensitivity."""
 
     @property
-    def columns(self) -> int: ...
+    def columns(self) -> int:
+        """The number of columns."""
+        ...
 
     @property
-    def n(self) -> int: ...
+    def n(self) -> int:
+        """The number of records."""
+        ...
 
     def scores(self, queries: Sequence[Query]) -> Float64[np.ndarray, " queries"]:
-        """Large where x and y depend on each other; never negative."""
+        """Scores that are large where x and y depend on each other, and never negative."""
         ...
 
     def sensitivity(self, queries: Sequence[Query]) -> Fraction:
         """The most that one replaced record can move any of these scores, whatever the data.
 
-        It depends on what is public only: n, the numbers of categories, the queries.
+        It depends on public values only: n, the numbers of categories and the queries.
         """
         ...
 
     def points(self, queries: Sequence[Query], lattice: Lattice) -> Int64[np.ndarray, " queries"]:
-        """floor(score 2^bits), exactly, for the private path; at most `MOST_STEPS`.
+        """floor(score 2^bits), exact, for the private path; at most `MOST_STEPS`.
 
-        Not cut off at 1, unlike values of that lattice. One record moves a point by
-        ceil(sensitivity 2^bits) at most.
+        Scores above 1 are not clipped, unlike values of that lattice. One record moves a point by
+        at most ceil(sensitivity 2^bits).
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTest:
+    """Base of the tests of coded columns.
+
+    Attributes:
+      data: the columns.
+    """
+
+    data: Coded
+
+    @property
+    def columns(self) -> int:
+        """The number of columns."""
+        return self.data.columns
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return self.data.n

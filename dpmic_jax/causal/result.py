@@ -1,4 +1,4 @@
-"""What a search for a graph gives back: the graph, why edges are missing, and what it cost."""
+"""Result of a search for a graph: the graph, its separating sets, and its privacy statement."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,11 +18,11 @@ _NOT_PRIVATE = "NOT PRIVATE: made without noise"
 
 @dataclass(frozen=True, kw_only=True)
 class CausalStatement:
-    """What the whole search keeps, and for whom. All of it is public.
+    """Privacy statement of a search. All of it is public.
 
     Attributes:
-      event: what was charged, before anything was computed from values.
-      epsilon, delta: of the whole search.
+      event: the event that was charged, before anything was computed from values.
+      epsilon, delta: privacy cost of the whole search.
       key_is_secret: whether the noise came from a secret key.
       ledger: "identity#serial" of the charge's receipt; "none" if no ledger was charged.
     """
@@ -35,7 +35,7 @@ class CausalStatement:
 
     @property
     def relation(self) -> ReplaceOne:
-        """The neighbours it holds for."""
+        """The neighboring relation of the guarantee."""
         return self.event.relation
 
     @property
@@ -50,7 +50,7 @@ class CausalStatement:
         return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in plain values, for JSON."""
+        """The statement as a dictionary of JSON values."""
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
@@ -62,7 +62,7 @@ class CausalStatement:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "CausalStatement":
-        """The statement whose `to_dict` is `content`."""
+        """The statement that `to_dict` wrote as `content`."""
         return cls(
             event=Event.from_json(canonical(content["event"])),
             epsilon=content["epsilon"],
@@ -77,9 +77,10 @@ class CausalResult:
     """A graph of direct dependences.
 
     Attributes:
-      names: of the columns.
-      found: the skeleton by the columns' numbers, and its separating sets.
-      privacy: what it cost; None if it was made without noise, and must not be published.
+      names: names of the columns.
+      found: the skeleton, with columns by number, and its separating sets.
+      privacy: the privacy statement; None if the search had no noise, and the graph must not be
+        published.
     """
 
     names: tuple[str, ...]
@@ -91,7 +92,7 @@ class CausalResult:
 
     @property
     def graph(self) -> "networkx.DiGraph":
-        """The CPDAG: x -> y is an arrow, x -> y and y -> x an edge without direction."""
+        """The CPDAG: x -> y alone is an arrow, x -> y and y -> x together an undirected edge."""
         graph = _networkx().DiGraph()
         graph.add_nodes_from(self.names)
         graph.add_edges_from((self.names[x], self.names[y]) for x, y in sorted(cpdag(self.found)))
@@ -99,7 +100,7 @@ class CausalResult:
 
     @property
     def skeleton(self) -> "networkx.Graph":
-        """The edges without directions."""
+        """The edges without their directions."""
         graph = _networkx().Graph()
         graph.add_nodes_from(self.names)
         graph.add_edges_from((self.names[x], self.names[y]) for x, y in sorted(self.found.edges))
@@ -107,7 +108,7 @@ class CausalResult:
 
     @property
     def separating_sets(self) -> Mapping[tuple[str, str], tuple[frozenset[str], ...]]:
-        """Of every removed edge (x before y in the order of columns) the sets that separate it."""
+        """The separating sets of every removed edge (x, y), x before y in the order of columns."""
         return {
             (self.names[x], self.names[y]): tuple(
                 frozenset(self.names[column] for column in given) for given in sets
@@ -117,11 +118,11 @@ class CausalResult:
 
     @property
     def finished(self) -> bool:
-        """Whether no query was left; otherwise edges are kept that were not tested fully."""
+        """Whether no query was left. If not, some edges are kept that were not fully tested."""
         return self.found.finished
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in plain values, for JSON."""
+        """The result as a dictionary of JSON values."""
         pairs = cpdag(self.found)
         named = [(self.names[x], self.names[y], (y, x) in pairs) for x, y in sorted(pairs)]
         return {
@@ -137,7 +138,8 @@ class CausalResult:
         }
 
     def to_json(self) -> str:
-        """All of it, for `from_json`."""
+        """The result as JSON, for `from_json`."""
+        # Columns by number: those of `to_dict` are by name, and edges by direction.
         sets = self.found.separating_sets.items()
         found = {
             "edges": sorted(self.found.edges),
@@ -149,9 +151,9 @@ class CausalResult:
     def from_json(cls, text: str) -> "CausalResult":
         """The private result that `to_json` wrote."""
         content = json.loads(text)
-        names, told = tuple(content["columns"]), content["found"]
-        sets = {(x, y): tuple(map(tuple, given)) for x, y, given in told["separating_sets"]}
-        edges = frozenset((x, y) for x, y in told["edges"])
+        names, skeleton = tuple(content["columns"]), content["found"]
+        sets = {(x, y): tuple(map(tuple, given)) for x, y, given in skeleton["separating_sets"]}
+        edges = frozenset((x, y) for x, y in skeleton["edges"])
         found = Skeleton(len(names), edges, sets, content["finished"])
         return cls(names=names, found=found, privacy=CausalStatement.from_dict(content["privacy"]))
 

@@ -1,4 +1,4 @@
-"""The search by rounds: one pass over each level's queries, one finding a round."""
+"""Searches by rounds: one pass over the queries of each level, at most one finding a round."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,20 +6,21 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from dpmic_jax.causal.answers import Answers
+from dpmic_jax.causal.answers import AnswerStore
 from dpmic_jax.causal.queries import Query
 from dpmic_jax.causal.score_lattice import LevelRefused
 from dpmic_jax.causal.skeleton import Edge, Given, Skeleton, complete, queries_of_level
 
 
 class Finding(NamedTuple):
-    """What a round tells: a query's place in the level's list, and whether its edge goes."""
+    """What a round releases: the place of a query, and whether it removes its edge."""
 
     place: int
     independent: bool
 
 
-Round = Callable[[int, int], Finding | None]  # number of the round, where it begins
+# (number of the round, place of its first query) -> what the round finds
+Round = Callable[[int, int], Finding | None]
 
 
 def by_rounds(
@@ -27,37 +28,38 @@ def by_rounds(
     *,
     max_order: int,
     rounds: int,
-    opened: Callable[[int, Sequence[Query]], Round],
-    answers: Answers,
+    open_level: Callable[[int, Sequence[Query]], Round],
+    store: AnswerStore,
 ) -> Skeleton:
-    """The skeleton from at most `rounds` findings.
+    """The skeleton that at most `rounds` rounds find.
 
-    A round begins behind the query that the last one found, or behind its edge if that is
-    removed; it ends with a finding, or with None at the end of the level.
+    A round begins after the query that the previous round found, or after all queries of its edge
+    if the edge is removed. It ends with a finding, or with None at the end of the level.
 
     Args:
-      columns: how many there are.
+      columns: number of columns.
       max_order: the last level.
-      rounds: when they are used up, the edges that are left are kept.
-      opened: order, queries of the level -> its rounds; or raises `LevelRefused`.
-      answers: asks each round, or knows what it told before.
+      rounds: number of rounds; when they are used up, the remaining edges are kept.
+      open_level: (order, queries of the level) -> its rounds; may raise `LevelRefused`.
+      store: computes each round's finding, or returns the stored one.
     """
     with tqdm(total=rounds, unit=" rounds", disable=None) as bar:
 
-        def asked(look: Round, number: int, start: int) -> Finding | None:
-            found = answers(number, partial(look, number, start))
+        def ask(look: Round, number: int, start: int) -> Finding | None:
+            found = store(number, partial(look, number, start))
             bar.update()
+            # A stored finding comes back from JSON as a list.
             return None if found is None else Finding(*found)
 
-        return _searched(columns, max_order, rounds, opened, asked)
+        return _search(columns, max_order, rounds, open_level, ask)
 
 
-def _searched(
+def _search(
     columns: int,
     max_order: int,
     rounds: int,
-    opened: Callable[[int, Sequence[Query]], Round],
-    asked: Callable[[Round, int, int], Finding | None],
+    open_level: Callable[[int, Sequence[Query]], Round],
+    ask: Callable[[Round, int, int], Finding | None],
 ) -> Skeleton:
     edges, separating, used = complete(columns), {}, 0
     for order in range(max_order + 1):
@@ -67,12 +69,13 @@ def _searched(
         if used == rounds:
             return Skeleton(columns, edges, separating, False)
         try:
-            look = opened(order, queries)
+            look = open_level(order, queries)
         except LevelRefused:
             return Skeleton(columns, edges, separating, False)
-        start, gone = 0, dict[Edge, tuple[Given, ...]]()
+        # Edges are removed at the end of the level, as in the stable order of PC.
+        start, removed = 0, dict[Edge, tuple[Given, ...]]()
         while start < len(queries) and used < rounds:
-            found = asked(look, used, start)
+            found = ask(look, used, start)
             used += 1
             if found is None:
                 start = len(queries)
@@ -80,11 +83,11 @@ def _searched(
                 start = found.place + 1
                 x, y, given = queries[found.place]
                 if found.independent:
-                    gone[x, y] = (given,)
+                    removed[x, y] = (given,)
                     while start < len(queries) and queries[start][:2] == (x, y):
                         start += 1
-        separating |= gone
-        edges = edges - gone.keys()
+        separating |= removed
+        edges = edges - removed.keys()
         if start < len(queries):
             return Skeleton(columns, edges, separating, False)
     left = queries_of_level(edges, columns, max_order + 1)

@@ -1,4 +1,4 @@
-"""A private search for a graph: check, charge, then compute."""
+"""Private searches for a graph: check the settings, charge the ledger, then compute."""
 
 import os
 from abc import ABC, abstractmethod
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Array, Key
 
-from dpmic_jax.causal.answers import Answers, computed, kept_in
+from dpmic_jax.causal.answers import AnswerStore, stored_in
 from dpmic_jax.causal.budget_split import Allowance
 from dpmic_jax.causal.queries import Coded, DependenceTest
 from dpmic_jax.causal.reading import TableCodes
@@ -22,22 +22,22 @@ from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, check_probability
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
-from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
+from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
 
-Make = Callable[[Coded], DependenceTest]
+Make = Callable[[Coded], DependenceTest]  # such as Kendall: columns -> a test of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search(ABC):
-    """What all private searches are told.
+    """Settings that all private searches share.
 
     Attributes:
-      epsilon, delta: what the whole search costs at most.
-      threshold: T; a score of at most T is independence.
+      epsilon, delta: privacy cost of the whole search.
+      threshold: T; a score of at most T means independence.
       max_order: the most columns to condition on.
-      records_per_person: how many records one person may own.
+      records_per_person: the most records that one person may own.
     """
 
     epsilon: float
@@ -55,39 +55,45 @@ class Search(ABC):
             raise ValueError(f"expected 0 <= threshold < 2^28, got {self.threshold}")
 
     @property
-    def level(self) -> Fraction:
-        """T, as it was written."""
+    def exact_threshold(self) -> Fraction:
+        """T as an exact fraction of the decimal that was written."""
         return fraction(self.threshold)
 
     @property
     @abstractmethod
     def mechanism(self) -> str:
-        """The name in the ledger."""
+        """Name of the mechanism in the event."""
 
     @abstractmethod
     def releases(self, columns: int) -> int:
-        """Into how many equal parts the budget is cut, at most."""
+        """The number of equal releases that the budget is split into."""
 
     @abstractmethod
     def check(self, data: Coded, make: Make) -> None:
-        """Refuse settings whose noise cannot be drawn for the first level."""
+        """Raise ValueError if the noise of the first level cannot be drawn.
+
+        Only the shape and the categories of `data` may matter: this runs before the charge.
+        """
 
     @abstractmethod
     def _skeleton(
-        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+        self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore
     ) -> Skeleton:
-        """The private skeleton; `key` is the event's, for this and nothing else."""
+        """The private skeleton. `key` is the event's key, used for nothing else."""
 
-    def public(self) -> dict[str, str]:
-        """Settings for the event."""
-        return {"threshold": str(self.level), "max_order": str(self.max_order)}
+    def event_settings(self) -> dict[str, str]:
+        """Settings of the search in its event."""
+        return {"threshold": str(self.exact_threshold), "max_order": str(self.max_order)}
 
     def allowance(self, columns: int) -> Allowance:
-        """Of the whole search."""
+        """The guarantee that all releases of the search share."""
         return Allowance.better(self.epsilon, self.delta, self.releases(columns))
 
     def each(self, columns: int, releases: int) -> Fraction:
-        """The epsilon for one record of each of so many releases that share the whole budget."""
+        """Epsilon of each of `releases` releases that share the whole budget, for one record.
+
+        r records of one person are protected with epsilon if one record is with epsilon / r.
+        """
         return self.allowance(columns).each(releases) / self.records_per_person
 
 
@@ -101,50 +107,52 @@ def discover(
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
 ) -> CausalResult:
-    """The graph of direct dependences, (epsilon, delta)-DP for everyone in the data.
+    """Find the graph of direct dependences, (epsilon, delta)-DP for everyone in the data.
 
-    The settings are checked, the ledger is charged once, durably, and only then is anything
-    computed from values (`runs.charged`). When rounds run out the edges that are left are kept. The
-    same call with the same `out` goes on with a search that was interrupted, to the same graph.
+    The settings are checked and the ledger is charged once, durably, before anything is computed
+    from values (`runs.charged`). If the rounds run out, the remaining edges are kept. The same call
+    with the same `out` resumes an interrupted search and finds the same graph.
 
     Args:
-      data: `TableCodes(open_source(table, bounds), bins)`, which reads a table once it is paid for;
+      data: `TableCodes(open_source(table, bounds), bins)`, which reads the table after the charge;
         or columns as codes, with public numbers of categories.
-      make: data -> a test of them, such as a conditional Kendall's tau.
+      make: makes the test of the data, such as `Kendall`.
       search: `EMPC`, `SVTPC` or `PrivPC`.
-      names: of the columns, if data are codes.
-      key: `secret_key()`; or `seeded_key(seed)` for research, which the result then says.
-      ledger: a ledger's file to charge. Without one, keep account yourself.
-      out: the run's folder, which lets it go on after an interruption.
+      names: names of the columns, if `data` are codes.
+      key: `secret_key()`; or `seeded_key(seed)` for research, and the result says so.
+      ledger: ledger file to charge. Without one, account for the result's event yourself.
+      out: folder of the run, from which it can be resumed.
     """
-    secret, book = is_secret(key), opened(ledger)
+    secret, ledger_file = is_secret(key), open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
     lazy = isinstance(data, TableCodes)
     schema = data.schema if lazy else None
-    if book is not None:
-        check_data_set(book, schema)
+    if ledger_file is not None:
+        check_data_set(ledger_file, schema)
     if lazy == (names is not None):
-        raise ValueError("expected names= with columns as codes; a table has its own")
-    named = tuple(data.names if lazy else names or ())
+        raise ValueError("expected names= with columns as codes; a table has its own names")
+    column_names = tuple(data.names if lazy else names or ())
+    # Everything up to the charge is computed from codes without any record's values.
     empty = empty_codes(data.n, data.categories)
-    nothing = Skeleton(empty.columns, complete(empty.columns), {}, False)
-    CausalResult(names=named, found=nothing, privacy=None)  # refuses wrong names
+    untested = Skeleton(empty.columns, complete(empty.columns), {}, False)
+    CausalResult(names=column_names, found=untested, privacy=None)  # refuses wrong names
     event = _event(empty, make, search)
     search.check(empty, make)
-    held = cache(lambda: data.read() if isinstance(data, TableCodes) else data)
+    read_once = cache(lambda: data.read() if isinstance(data, TableCodes) else data)
     with charged_run(
         lambda run: replace(event, label=f"run {run}" if run else ""),
         key=key,
-        ledger=book,
+        ledger=ledger_file,
         schema=schema,
         folder=folder,
-        public={"columns": list(named)},
-        # With their places: subsamples are taken by these.
-        records=lambda: [(np.arange(data.n), *held().codes)],
+        public={"columns": list(column_names)},
+        # With their positions, since subsamples are drawn by position: a resumed search has to
+        # find the records in the same order.
+        records=lambda: [(np.arange(data.n), *read_once().codes)],
     ) as run:
         if run.result is not None:
             return CausalResult.from_json(run.result)
-        found = search._skeleton(held(), make, event_key(run.key, run.event), kept_in(run))
+        found = search._skeleton(read_once(), make, event_key(run.key, run.event), stored_in(run))
         pure = isinstance(event.guarantee, PureDP)
         statement = CausalStatement(
             event=run.event,
@@ -153,27 +161,27 @@ def discover(
             key_is_secret=secret,
             ledger=run.entry or "none",
         )
-        result = CausalResult(names=named, found=found, privacy=statement)
+        result = CausalResult(names=column_names, found=found, privacy=statement)
         run.finish(result.to_json())
         return result
 
 
 def empty_codes(n: int, categories: Sequence[int]) -> Coded:
-    """Data of the same shape without a record's values: what is settled before the charge."""
+    """Codes of the same shape that are all 0, for what is computed before the charge."""
     return Coded(np.zeros((len(categories), n), np.uint8), tuple(categories))
 
 
 def fraction(value: float | Fraction) -> Fraction:
-    """A number as it was written."""
+    """The exact value of the decimal that a float was written as; a `Fraction` stays as it is."""
     return value if isinstance(value, Fraction) else as_fraction(float(value))
 
 
 def _event(empty: Coded, make: Make, search: Search) -> Event:
-    """What is charged, but for its label."""
+    """The event to charge, without its label."""
     test, first = make(empty), queries_of_level(complete(empty.columns), empty.columns, 0)
     if not first:
         raise ValueError(f"expected at least 2 columns, got {empty.columns}")
-    settings = search.public() | {
+    settings = search.event_settings() | {
         "test": callable_name(make),
         "columns": str(empty.columns),
         "categories": " ".join(map(str, empty.categories)),

@@ -1,8 +1,8 @@
-"""PC's search for the edges: which queries, in which order, and what their answers remove.
+"""Skeleton search of the PC algorithm: the queries, their order, and the edges they remove.
 
-The supplement's Algorithm 3: begin with all edges; for k = 0, 1, 2, ... remove the edge x - y when
-x and y are independent given some k neighbours of x, or of y. Which queries come next depends on
-the edges that are left, and on nothing else (docs/causal.md, section 1).
+Algorithm 3 of the supplement begins with all edges. For k = 0, 1, 2, ... it removes the edge x - y
+if x and y are independent given some k neighbours of x, or of y. The next queries depend on the
+remaining edges and on nothing else (docs/causal.md, section 1).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -20,13 +20,13 @@ Decide = Callable[[Sequence[Query]], Bool[np.ndarray, " queries"]]
 
 
 class Skeleton(NamedTuple):
-    """What a search found.
+    """The skeleton that a search found.
 
     Attributes:
-      columns: how many there are, numbered from 0.
-      edges: those that are left.
-      separating_sets: of every removed edge, the sets that were found to separate its columns.
-      finished: whether no query was left; otherwise edges are kept that were not tested fully.
+      columns: number of columns; they are numbered from 0.
+      edges: the edges that are left.
+      separating_sets: for every removed edge, the sets that were found to separate its columns.
+      finished: whether no query was left. If not, some edges are kept that were not fully tested.
     """
 
     columns: int
@@ -36,12 +36,12 @@ class Skeleton(NamedTuple):
 
 
 def complete(columns: int) -> frozenset[Edge]:
-    """All edges, where PC begins."""
+    """All edges, with which PC begins."""
     return frozenset(combinations(range(columns), 2))
 
 
 def neighbours(edges: Collection[Edge], columns: int) -> list[list[int]]:
-    """Of every column those that it shares an edge with, ascending."""
+    """The neighbours of every column, ascending."""
     found: list[list[int]] = [[] for _ in range(columns)]
     for x, y in sorted(edges):
         found[x].append(y)
@@ -50,8 +50,9 @@ def neighbours(edges: Collection[Edge], columns: int) -> list[list[int]]:
 
 
 def queries_of_level(edges: Collection[Edge], columns: int, order: int) -> list[Query]:
-    """All queries given `order` neighbours, edge by edge; those of x's neighbours, then of y's."""
+    """All queries given `order` neighbours, edge by edge: neighbours of x first, then of y."""
     near = neighbours(edges, columns)
+    # A dict drops the sets that x and y share, and keeps the order, which answers may depend on.
     return [
         Query(x, y, given)
         for x, y in sorted(edges)
@@ -60,22 +61,22 @@ def queries_of_level(edges: Collection[Edge], columns: int, order: int) -> list[
 
 
 def stable_skeleton(columns: int, independent: Decide, *, max_order: int) -> Skeleton:
-    """PC in the stable order: neighbours are those of the graph when the level began.
+    """PC in the stable order: neighbours are those of the graph at the beginning of the level.
 
-    It does not depend on the order of columns (Colombo and Maathuis 2014). All queries of a level
-    are decided in one batch, and all separating sets that it finds are kept.
+    The result does not depend on the order of columns (Colombo and Maathuis 2014). All queries of a
+    level are decided in one batch, and all separating sets that it finds are kept.
 
     Args:
-      columns: how many there are.
+      columns: number of columns.
       independent: queries -> which of them are answered "independent".
       max_order: the most columns to condition on.
     """
     edges, separating = complete(columns), {}
     for order in range(_checked(max_order) + 1):
-        asked = queries_of_level(edges, columns, order)
-        if not asked:
+        queries = queries_of_level(edges, columns, order)
+        if not queries:
             return Skeleton(columns, edges, separating, True)
-        for query, holds in zip(asked, independent(asked), strict=True):
+        for query, holds in zip(queries, independent(queries), strict=True):
             if holds:
                 edge = query.x, query.y
                 separating[edge] = (*separating.get(edge, ()), query.given)
@@ -85,10 +86,10 @@ def stable_skeleton(columns: int, independent: Decide, *, max_order: int) -> Ske
 
 
 def original_skeleton(columns: int, independent: Decide, *, max_order: int) -> Skeleton:
-    """PC in the original order: one query at a time, an edge removed at once.
+    """PC in the original order: one query at a time, and an edge is removed at once.
 
-    For each column x in order and each y next to it, subsets of the neighbours that x has at that
-    moment. The result may depend on the order of columns.
+    For each column x and each neighbour y it conditions on subsets of the neighbours that x has at
+    that moment. The result may depend on the order of columns.
     """
     edges, separating = set(complete(columns)), {}
     for order in range(_checked(max_order) + 1):
@@ -98,6 +99,7 @@ def original_skeleton(columns: int, independent: Decide, *, max_order: int) -> S
             edge = min(x, y), max(x, y)
             if edge not in edges:
                 continue
+            # Only the neighbours of x: those of y are used when the loop comes to (y, x).
             for given in _subsets(neighbours(edges, columns)[x], y, order):
                 if independent([Query(*edge, given)])[0]:
                     edges.remove(edge)
@@ -108,15 +110,15 @@ def original_skeleton(columns: int, independent: Decide, *, max_order: int) -> S
 
 
 def score_at_most(test: DependenceTest, threshold: float) -> Decide:
-    """Independent where the score is at most `threshold`."""
+    """Answer "independent" where the score is at most `threshold`."""
     return lambda queries: test.scores(queries) <= threshold
 
 
 def p_value_above(p_values: Callable[[Sequence[Query]], np.ndarray], level: float) -> Decide:
-    """Independent where the p-value is above `level`.
+    """Answer "independent" where the p-value is above `level`.
 
     Args:
-      p_values: queries -> the p-value of each, such as a G-test's method of that name.
+      p_values: queries -> the p-value of each, such as `GTest(data).p_values`.
       level: in (0, 1).
     """
     if not 0 < level < 1:

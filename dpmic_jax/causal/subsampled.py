@@ -1,8 +1,8 @@
-"""Algorithm 6: a test of any sensitivity, made private on parts of the data.
+"""Subsample and aggregate: make a test of any sensitivity private (Algorithm 6 of the supplement).
 
-The records are split into m parts, a test is done on each, and the median of its m scores is
-released (`median`). One record lies in one part, so that it moves one score, by whatever amount;
-this asks nothing of the test. Scores are brought to a public range first.
+The records are split into m parts, each part is tested, and a noisy median of the m scores is
+released (`median`). One record lies in one part and moves one score, by any amount, so the test may
+have any sensitivity. Scores are clipped to a public range first.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,18 +22,26 @@ from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold, is_secret
-from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
+from dpmic_jax.runs.charged import AnyLedger, ReleaseCharge, charged_release
 
-_PARTS, _NOISE = 0, 1  # what a key is for
+# The first word that is folded into the key: draws for the parts and for the noise differ.
+_PARTS, _NOISE = 0, 1
 
 
 class Subsampled(NamedTuple):
-    """Noisy medians of scores; each cost the event's guarantee."""
+    """Noisy medians of scores.
+
+    Attributes:
+      values: noisy score of each query.
+      event: the event that was charged; its guarantee is of one query, its count the queries.
+      key_is_secret: whether the noise came from a secret key.
+      receipt: receipt of the charge, if `ledger=` was given.
+    """
 
     values: Float64[np.ndarray, " queries"]
     event: Event
-    secret: bool  # whether the key was
-    receipt: Receipt | None = None  # of the charge, if `ledger=` was given
+    key_is_secret: bool
+    receipt: Receipt | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +49,10 @@ class SubsampledTest:
     """Release scores of dependence, (epsilon, delta)-DP for each query.
 
     Attributes:
-      test: makes the test of a part of the data, as `GTest` does.
-      median: epsilon, delta and how fine the range is.
-      parts: m, into how many parts the records are split; odd is better.
-      low, high: the range of scores.
+      test: makes the test of a part of the data, such as `GTest`.
+      median: noisy median: epsilon and delta of one query, and the steps of the range.
+      parts: m, the number of parts that the records are split into; preferably odd.
+      low, high: public range of scores.
     """
 
     test: Callable[[Coded], DependenceTest]
@@ -59,7 +67,7 @@ class SubsampledTest:
             raise ValueError(f"expected low < high, both finite, got {self.low} and {self.high}")
 
     def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
-        """What so many queries cost, before any data is seen."""
+        """The event of `count` queries on n records; no data is needed."""
         settings = {
             "test": callable_name(self.test),
             "parts": str(self.parts),
@@ -88,26 +96,30 @@ class SubsampledTest:
         event: Event | None = None,
         ledger: AnyLedger = None,
     ) -> Subsampled:
-        """Noisy scores.
+        """Release noisy scores of the queries.
 
         Args:
           data: the columns.
-          queries: each of them once; the noise of a query depends on it, the key and the event.
-          key: for the parts and the noise.
-          label: what tells this release from others with the same key. Under a secret key a random
-            number is added to it.
-          event: what was charged by hand, `event(n, count=len(queries))`.
-          ledger: a ledger's file to charge, before anything is computed.
+          queries: different queries; the noise of a query depends on it, the key and the event.
+          key: key of the parts and of the noise.
+          label: distinguishes this release from others with the same key. Under a secret key a
+            random number is added to it.
+          event: the event, `event(n, count=len(queries))`, if the caller has charged it.
+          ledger: ledger file to charge before anything is computed.
         """
         if data.n < self.parts:
-            raise ValueError(f"expected at least {self.parts} records, one a part, got {data.n}")
+            raise ValueError(
+                f"expected at least {self.parts} records, one for each part, got {data.n}"
+            )
         if len(set(queries)) < len(queries):
             raise ValueError("expected every query once; two are the same")
-        payment = Payment(key, label, event, ledger)
+        payment = ReleaseCharge(key, label, event, ledger)
         with charged_release(self.event, data.n, len(queries), payment) as run:
+            # With count = 1, so that the noise of a query does not depend on the other queries.
             own = event_key(run.key, self.event(data.n, label=run.event.label))
             steps = self.steps(data, queries, _split(_folded(own, [_PARTS]), data.n, self.parts))
             noisy = [
+                # The number of given columns keeps the words of different queries different.
                 self.median.release(values, key=_folded(own, [_NOISE, x, y, len(given), *given]))
                 for values, (x, y, given) in zip(steps.T, queries, strict=True)
             ]
@@ -118,10 +130,10 @@ class SubsampledTest:
     def steps(
         self, data: Coded, queries: Sequence[Query], parts: Sequence[Int64[np.ndarray, " some"]]
     ) -> Int64[np.ndarray, "parts queries"]:
-        """The score of each part, as a point of the range: exact, so not private."""
+        """Score of each part as a step 0 .. top of the range. Exact, so not private."""
         scores = np.stack([self.test(data.take(part)).scores(queries) for part in parts])
-        share = (np.clip(scores, self.low, self.high) - self.low) / (self.high - self.low)
-        return np.floor(share * self.median.top).astype(np.int64)
+        fraction = (np.clip(scores, self.low, self.high) - self.low) / (self.high - self.low)
+        return np.floor(fraction * self.median.top).astype(np.int64)
 
 
 def _folded(key: Key[Array, ""], words: Sequence[int]) -> Key[Array, ""]:
@@ -129,6 +141,9 @@ def _folded(key: Key[Array, ""], words: Sequence[int]) -> Key[Array, ""]:
 
 
 def _split(key: Key[Array, ""], n: int, parts: int) -> list[Int64[np.ndarray, " some"]]:
-    """Records at random, in parts of nearly equal sizes; privacy does not depend on how."""
+    """Split the records at random into parts of nearly equal sizes.
+
+    Privacy does not depend on the split, as long as it does not depend on values.
+    """
     order = np.asarray(jax.random.permutation(key, n)).astype(np.int64)
     return np.array_split(order, parts)

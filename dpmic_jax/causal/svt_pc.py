@@ -1,7 +1,7 @@
-"""SVT-PC: sparse vector over the stream of queries; only removed edges cost.
+"""SVT-PC: the sparse vector technique over the stream of queries; only removed edges cost privacy.
 
-A round is one `SparseVector` that looks for a score of at most T in what is left of the level,
-e-DP; rounds compose (docs/causal.md, Theorem 1).
+A round is one e-DP `SparseVector`, which looks for a score of at most T among the remaining queries
+of the level; rounds compose (docs/causal.md, Theorem 1).
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int64, Key
 
-from dpmic_jax.causal.answers import Answers, computed
+from dpmic_jax.causal.answers import AnswerStore
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.round_search import Finding, Round, by_rounds
 from dpmic_jax.causal.score_lattice import (
     TOP,
+    build_or_refuse,
     level_lattice,
     level_points,
     padded,
     point_of,
     power_of_two,
-    priced,
 )
 from dpmic_jax.causal.search import Make, Search
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
@@ -38,7 +38,7 @@ class SVTPC(Search):
     """Settings of SVT-PC.
 
     Attributes:
-      rounds: R; each removes one edge, or finds that the level has none left to remove.
+      rounds: R; each removes one edge, or finds no further edge to remove in the level.
     """
 
     rounds: int
@@ -49,56 +49,62 @@ class SVTPC(Search):
 
     @property
     def mechanism(self) -> str:
+        """Name of the mechanism in the event."""
         return "SVT-PC"
 
     def releases(self, columns: int) -> int:
+        """One release a round."""
         return self.rounds
 
-    def public(self) -> dict[str, str]:
-        return super().public() | {"rounds": str(self.rounds)}
+    def event_settings(self) -> dict[str, str]:
+        """Settings of the search in its event."""
+        return super().event_settings() | {"rounds": str(self.rounds)}
 
-    def law(self, lattice: Lattice, epsilon: Fraction) -> SparseVector:
-        """Of one round, on points turned around: TOP - point is large for independence."""
+    def round_mechanism(self, lattice: Lattice, epsilon: Fraction) -> SparseVector:
+        """The mechanism of one round, on scores TOP - point, which are large for independence."""
         return SparseVector(
             epsilon=epsilon,
             sensitivity=lattice.sensitivity,
-            threshold=TOP - point_of(self.level, lattice),
+            threshold=TOP - point_of(self.exact_threshold, lattice),
             at_most=1,
             top=TOP,
         )
 
     def check(self, data: Coded, make: Make) -> None:
+        """Raise ValueError if the noise of the first level cannot be drawn."""
         first = queries_of_level(complete(data.columns), data.columns, 0)
         lattice = level_lattice(make(data).sensitivity(first))
-        self.law(lattice, self.each(data.columns, self.rounds))
+        self.round_mechanism(lattice, self.each(data.columns, self.rounds))
 
     def _skeleton(
-        self, data: Coded, make: Make, key: Key[Array, ""], answers: Answers = computed
+        self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore
     ) -> Skeleton:
         test = make(data)
         return by_rounds(
             data.columns,
             max_order=self.max_order,
             rounds=self.rounds,
-            opened=lambda order, queries: self._opened(test, key, order, queries),
-            answers=answers,
+            open_level=lambda order, queries: self._open_level(test, key, order, queries),
+            store=store,
         )
 
-    def _opened(
+    def _open_level(
         self, test: DependenceTest, key: Key[Array, ""], order: int, queries: Sequence[Query]
     ) -> Round:
-        lattice = priced(lambda: level_lattice(test.sensitivity(queries)))
-        law = priced(lambda: self.law(lattice, self.each(test.columns, self.rounds)))
+        epsilon = self.each(test.columns, self.rounds)
+        lattice = build_or_refuse(lambda: level_lattice(test.sensitivity(queries)))
+        mechanism = build_or_refuse(lambda: self.round_mechanism(lattice, epsilon))
         size = power_of_two(len(queries))
 
         @cache
-        def turned() -> Int64[np.ndarray, " queries"]:
-            """Scored when they are first looked at: answers that are kept need none of them."""
+        def independence() -> Int64[np.ndarray, " queries"]:
+            """Computed on first use: a resumed search needs no scores for stored answers."""
             return TOP - level_points(test, queries, lattice)
 
         def look(number: int, start: int) -> Finding | None:
-            scores = jnp.asarray(padded(turned()[start:], size, 0).astype(np.int32))
-            found = law.select(scores, key=pair_key(key, order, number))
+            # Padding has the lowest score on any data; if it is selected, nothing was found.
+            scores = jnp.asarray(padded(independence()[start:], size, 0).astype(np.int32))
+            found = mechanism.select(scores, key=pair_key(key, order, number))
             if len(found) == 0 or start + found[0] >= len(queries):
                 return None
             return Finding(start + int(found[0]), True)

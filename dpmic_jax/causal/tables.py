@@ -1,10 +1,11 @@
-"""Counts of many queries at once: records by block of the given columns, by x and by y.
+"""Contingency tables of many queries at once: counts by block of the given columns, by x and by y.
 
-The records enter here and nowhere else. Queries that share their given columns are counted
-together, in one of two ways that end in the same integers. Many pairs of few categories: records
-are sorted by block, columns are written as indicators of all categories but the last, and a
-product of the indicators with themselves counts every pair. Few pairs, or many categories: one
-scatter-add of flattened codes for each.
+A block is a combination of categories of the given columns. Rank tests and contingency tests read
+the records through this module only. Queries that share their given columns are counted together,
+in one of two ways with the same result. For many pairs of few categories the records are sorted by
+block, every column becomes indicators of its categories but the last, and a product of the
+indicators with themselves counts every pair. For few pairs, or many categories, each pair takes one
+`bincount` of flattened codes.
 """
 
 from collections import defaultdict
@@ -23,36 +24,36 @@ from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.mic.padding import decade_if_small, rung
 from dpmic_jax.mic.programs import EVERYWHERE, Program, compiled
 
-LARGEST_TABLE = 2**20  # cells of one query
-_HELD = 2**22  # cells of the tables that are held at a time
-_ROWS = 4096  # records of a product, at most: its sums are then exact in float32
-# A record costs a product about this much less than a scatter-add, for each entry.
-_CHEAPER = 32
-_FEWEST = 16  # pairs that are worth a product
-_PADDED = 16  # widths are rounded up to this: few programs serve all
+LARGEST_TABLE = 2**20  # cells of the table of one query
+_CELLS_HELD = 2**22  # cells of the tables that are in memory at a time
+_PRODUCT_ROWS = 4096  # most records of one product: far below 2^24, so float32 sums are exact
+# An entry of a product costs about this much less, for each record, than a bincount.
+_PRODUCT_SPEEDUP = 32
+_FEWEST_PAIRS = 16  # fewest pairs for which a product is worth while
+_WIDTH_STEP = 16  # widths are rounded up to a multiple of this, so that few programs are compiled
 
 
 class Tables(NamedTuple):
-    """Counts of some queries, all of one shape."""
+    """Tables of some queries, all of one shape."""
 
-    place: Int64[np.ndarray, " some"]  # which of the queries these are
+    place: Int64[np.ndarray, " some"]  # positions of these queries among all
     counts: Int64[np.ndarray, "some blocks rows columns"]
 
 
 class _Indicators(NamedTuple):
-    """Of all categories but each column's last, and at the end of every record."""
+    """Indicators of all categories but each column's last; the last one is 1 for every record."""
 
-    first: dict[int, int]  # where a column's begin
-    held: UInt8[Array, "n_up width"]  # records from n on are none
+    first: dict[int, int]  # position of a column's first indicator
+    values: UInt8[Array, "n_up width"]  # rows from n on are padding, and all 0
 
 
 def blocks(query: Query, categories: Sequence[int]) -> int:
-    """How many blocks the given columns can make; empty ones count."""
+    """The number of blocks of the given columns, whether they occur or not."""
     return prod(categories[column] for column in query.given)
 
 
 def check(queries: Sequence[Query], categories: Sequence[int]) -> None:
-    """Refuse queries that make no sense, and tables that are too large."""
+    """Raise ValueError for queries of wrong columns, and for tables that are too large."""
     for query in queries:
         x, y, given = query
         named = (x, y, *given)
@@ -73,24 +74,25 @@ def check(queries: Sequence[Query], categories: Sequence[int]) -> None:
 
 
 def tables(data: Coded, queries: Sequence[Query]) -> Iterator[Tables]:
-    """The counts of all queries, in some order, a part at a time."""
+    """The tables of all queries, some at a time and in any order."""
     check(queries, data.categories)
     together: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for place, query in enumerate(queries):
         together[query.given].append(place)
     everything = _named(queries)
-    held: dict[tuple[int, ...], _Indicators] = {}
+    made: dict[tuple[int, ...], _Indicators] = {}  # the last indicators, by their columns
     for given, places in together.items():
         block, count = _block(data, given)
         named = _named([queries[place] for place in places])
-        # Indicators of nearly the same columns are made once.
+        # Indicators of all columns are made once, and serve groups that use most of them.
         named = everything if 4 * len(named) >= 3 * len(everything) else named
         width = 1 + sum(data.categories[c] - 1 for c in named)
-        products = len(places) >= _FEWEST and count * width**2 <= 4 * _HELD
-        if products and width**2 <= _CHEAPER * len(places):
-            if named not in held:
-                held = {named: _indicators(data, named)}
-            yield from _by_products(data, queries, places, held[named], block, count)
+        # A product has width^2 entries for each block, whether they are asked for or not.
+        products = len(places) >= _FEWEST_PAIRS and count * width**2 <= 4 * _CELLS_HELD
+        if products and width**2 <= _PRODUCT_SPEEDUP * len(places):
+            if named not in made:
+                made = {named: _indicators(data, named)}
+            yield from _by_products(data, queries, places, made[named], block, count)
         else:
             yield from _one_by_one(data, queries, places, block, count)
 
@@ -100,7 +102,7 @@ def _named(queries: Sequence[Query]) -> tuple[int, ...]:
 
 
 def _block(data: Coded, given: tuple[int, ...]) -> tuple[Int64[np.ndarray, " n"], int]:
-    """The block of each record, and how many there can be."""
+    """The block of each record, and the number of blocks."""
     block, count = np.zeros(data.n, np.int64), 1
     for column in given:
         block = block * data.categories[column] + data.codes[column]
@@ -108,16 +110,16 @@ def _block(data: Coded, given: tuple[int, ...]) -> tuple[Int64[np.ndarray, " n"]
     return block, count
 
 
-def _parts(
+def _same_shape(
     data: Coded, queries: Sequence[Query], places: Sequence[int], count: int
 ) -> Iterator[tuple[Int64[np.ndarray, " some"], int, int]]:
-    """Queries of one shape, as many as are held at a time."""
+    """Groups of queries whose tables have one shape and fit in memory together."""
     shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place in places:
         x, y, _ = queries[place]
         shapes[data.categories[x], data.categories[y]].append(place)
     for (rows, columns), alike in shapes.items():
-        step = max(1, _HELD // (count * rows * columns))
+        step = max(1, _CELLS_HELD // (count * rows * columns))
         for start in range(0, len(alike), step):
             yield np.array(alike[start : start + step]), rows, columns
 
@@ -129,7 +131,7 @@ def _one_by_one(
     block: Int64[np.ndarray, " n"],
     count: int,
 ) -> Iterator[Tables]:
-    for some, rows, columns in _parts(data, queries, places, count):
+    for some, rows, columns in _same_shape(data, queries, places, count):
         found = np.empty((len(some), count * rows * columns), np.int64)
         for row, place in zip(found, some, strict=True):
             x, y, _ = queries[place]
@@ -142,15 +144,16 @@ def _by_products(
     data: Coded,
     queries: Sequence[Query],
     places: Sequence[int],
-    held: _Indicators,
+    indicators: _Indicators,
     block: Int64[np.ndarray, " n"],
     count: int,
 ) -> Iterator[Tables]:
-    first, indicators = held
-    whole = indicators.shape[1] - 1  # an indicator of every record
+    first, values = indicators
+    whole = values.shape[1] - 1  # the indicator of every record
     rows, owner = _sorted_by_block(block, count)
-    pairs = _products(indicators, rows, owner, count)
-    for some, height, width in _parts(data, queries, places, count):
+    pairs = _products(values, rows, owner, count)
+    for some, height, width in _same_shape(data, queries, places, count):
+        # For each query the positions of its indicators; `whole` stands in for the last category.
         at = [
             np.array([[*range(first[c], first[c] + size - 1), whole] for c in columns])
             for size, columns in (
@@ -159,7 +162,7 @@ def _by_products(
             )
         ]
         found = pairs[:, at[0][:, :, None], at[1][:, None, :]].astype(np.int64)
-        # The last category is what the others leave of all records.
+        # The last category has the records that no other category has.
         found[..., -1, :] -= found[..., :-1, :].sum(axis=-2)
         found[..., -1] -= found[..., :-1].sum(axis=-1)
         yield Tables(some, np.moveaxis(found, 0, 1))
@@ -170,27 +173,30 @@ def _indicators(data: Coded, named: Sequence[int]) -> _Indicators:
     for column in named:
         first[column] = begin
         begin += data.categories[column] - 1
-    width = -(-(begin + 1) // _PADDED) * _PADDED
-    found = np.zeros((width, 1 + decade_if_small(data.n, width)), np.uint8)
+    width = -(-(begin + 1) // _WIDTH_STEP) * _WIDTH_STEP
+    # At least one row of padding, which `_sorted_by_block` refers to as record n.
+    values = np.zeros((width, 1 + decade_if_small(data.n, width)), np.uint8)
     for column, start in first.items():
         for category in range(data.categories[column] - 1):
-            found[start + category, : data.n] = data.codes[column] == category
-    found[-1, : data.n] = 1
-    return _Indicators(first, jnp.asarray(np.ascontiguousarray(found.T)))
+            values[start + category, : data.n] = data.codes[column] == category
+    values[-1, : data.n] = 1
+    return _Indicators(first, jnp.asarray(np.ascontiguousarray(values.T)))
 
 
 def _sorted_by_block(
     block: Int64[np.ndarray, " n"], count: int
 ) -> tuple[Int32[np.ndarray, "products rows"], Int32[np.ndarray, " products"]]:
-    """Records in groups that lie in one block each, filled up with n, which is no record."""
+    """Groups of records, each within one block and padded with record n, and their blocks."""
     n = len(block)
-    rows = max(64, min(_ROWS, rung(max(n // rung(count, 1), 1), 1)))
+    # About as many rows as a block has records: larger groups would be mostly padding.
+    rows = max(64, min(_PRODUCT_ROWS, rung(max(n // rung(count, 1), 1), 1)))
     sizes = np.bincount(block, minlength=count)
     groups = -(-sizes // rows)
     owner = np.repeat(np.arange(count), groups)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(groups) - groups, groups)
     begin = (np.cumsum(sizes) - sizes)[owner] + within * rows
     spot = begin[:, None] + np.arange(rows)
+    # numpy sorts small integers by radix, in linear time.
     order = np.append(np.argsort(block.astype(np.min_scalar_type(count)), kind="stable"), n)
     record = order[np.where(spot < np.cumsum(sizes)[owner][:, None], spot, n)]
     return record.astype(np.int32), owner.astype(np.int32)
@@ -202,10 +208,10 @@ def _products(
     owner: Int32[np.ndarray, " products"],
     count: int,
 ) -> Int32[np.ndarray, "blocks width width"]:
-    """How many records of each block have both of two indicators."""
+    """For each block and two indicators the number of records that have both."""
     number = len(owner)
-    up = rung(number, 1) - number
-    given = indicators, np.pad(rows, ((0, up), (0, 0))), np.pad(owner, (0, up)), np.int32(number)
+    pad = rung(number, 1) - number
+    given = indicators, np.pad(rows, ((0, pad), (0, 0))), np.pad(owner, (0, pad)), np.int32(number)
     program = Program(_add_products, (("count", rung(count, 1)),), (EVERYWHERE,) * 4, EVERYWHERE)
     mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
     return np.asarray(compiled(program, mesh, *given)(*given))[:count]
@@ -219,11 +225,13 @@ def _add_products(
     *,
     count: int,
 ) -> Int32[Array, "blocks_up width width"]:
-    """The first so many products, each added to its block; the others only pad."""
+    """Add each of the first `number` products to its block; the others are padding."""
 
     def add(i, total):
-        held = indicators.at[rows[i]].get(mode="promise_in_bounds").astype(jnp.float32)
-        both = jnp.matmul(held.T, held, precision=lax.Precision.HIGHEST)
+        # Matrix products of floats are fast everywhere; full precision keeps counts exact where
+        # the default is lower, as on GPUs and TPUs.
+        some = indicators.at[rows[i]].get(mode="promise_in_bounds").astype(jnp.float32)
+        both = jnp.matmul(some.T, some, precision=lax.Precision.HIGHEST)
         return total.at[owner[i]].add(both.astype(jnp.int32))
 
     width = indicators.shape[1]

@@ -1,4 +1,8 @@
-"""The `dpmic` command."""
+"""The `dpmic` command.
+
+Modules of commands import JAX and the rest of the package inside functions, when a command runs, so
+that `--help` and usage errors come at once.
+"""
 
 import click
 
@@ -18,16 +22,16 @@ from dpmic_jax.cli.warm_up import warm_up
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpmic_jax")
 def main() -> None:
-    """Find which columns of a table depend on each other, privately.
+    """Find dependent columns of a table with differential privacy.
 
     \b
     Exit codes:
-      0    done
-      2    bad input, or a failure: nothing was charged
-      3    budget exceeded: nothing was charged
-      4    interrupted, or a failure: the same command goes on, and is not charged again
-      5    interrupted, or a failure, with nothing to go on with: what was charged is spent
-      130  interrupted before anything was charged
+      0    success
+      2    invalid input, or an error; nothing was charged
+      3    budget exceeded; nothing was charged
+      4    interrupted, or an error; repeat the command to resume at no further charge
+      5    interrupted, or an error, after the charge; the run cannot be resumed
+      130  interrupted; nothing was charged
     """
 
 

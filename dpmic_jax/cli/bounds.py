@@ -1,28 +1,29 @@
-"""`dpmic bounds`: bounds files, to be filled in by hand or bought privately."""
+"""`dpmic bounds`: bounds files, filled in by hand or learned privately."""
 
 import os
 from pathlib import Path
 
 import click
 
+from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.kept import keep_compiled_programs
-from dpmic_jax.cli.ledger import RECORDS
-from dpmic_jax.cli.options import SEED, parse_key
+from dpmic_jax.cli.options import LEDGER, RECORDS_PER_PERSON, SEED, TABLE, parse_key
 
-OUT = click.option("--out", type=click.Path(path_type=Path), help="Where to; else it is printed.")
+OUT = click.option(
+    "--out", type=click.Path(path_type=Path), show_default="stdout", help="File to write."
+)
 
 
 @click.group()
 def bounds() -> None:
-    """Write bounds files: what is public about the columns of a table."""
+    """Write bounds files, the public descriptions of tables."""
 
 
 @bounds.command()
-@click.argument("table", type=click.Path())
+@TABLE
 @OUT
 def template(table: str, out: Path | None) -> None:
-    """Write a template for TABLE: the names of its columns, and nothing of its values."""
+    """Write a template for TABLE with the names of its columns. No value is read."""
     with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_names
@@ -30,19 +31,21 @@ def template(table: str, out: Path | None) -> None:
         text = template(column_names(table))
         if Path(table).suffix.lower() == ".csv":
             click.echo(
-                f"The first line of {table} was taken for the names of its columns. If it is a "
-                "record, keep this template to yourself, and write the names on top.",
+                f"The first line of {table} was read as its header. If it is a record, do not "
+                "share this template, and add a header to the file.",
                 err=True,
             )
-        _put(text, out)
+        _write(text, out)
 
 
 @bounds.command()
-@click.argument("table", type=click.Path())
-@click.option("--within", required=True, type=click.Path(), help="A bounds file, surely wide.")
-@click.option("--epsilon", type=float, required=True, help="Of all columns together.")
-@click.option("--ledger", type=click.Path(), help="A ledger to charge.")
-@RECORDS
+@TABLE
+@click.option(
+    "--within", required=True, type=click.Path(), help="Bounds file with wide public bounds."
+)
+@click.option("--epsilon", type=float, required=True, help="Epsilon of all columns together.")
+@LEDGER
+@RECORDS_PER_PERSON
 @SEED
 @OUT
 def learn(
@@ -54,10 +57,14 @@ def learn(
     seed: int | None,
     out: Path | None,
 ) -> None:
-    """Buy bounds for the numbers of TABLE privately, inside wide public ones."""
+    """Learn tighter bounds for TABLE privately, within wide ones.
+
+    Every numeric column gets the range between two private quantiles; other columns keep their
+    description.
+    """
     with exit_codes():
-        keep_compiled_programs()
-        _check_free(out)  # before anything is bought
+        cache_compiled_programs()
+        _check_free(out)  # before anything is charged
         from dpmic_jax.screening import learn_bounds
 
         found = learn_bounds(
@@ -68,26 +75,23 @@ def learn(
             ledger=ledger,
             records_per_person=records_per_person,
         )
-        cost = (
-            f"# bought with epsilon = {epsilon:g}, {found.event.count} columns, n = {found.event.n}"
-        )
+        event = found.event
+        cost = f"# learned with epsilon = {epsilon:g}, {event.count} columns, n = {event.n}"
         stamp = "" if found.key_is_secret else "# seeded: not for release\n"
-        _put(f"{cost}\n{stamp}\n{found.schema.to_toml()}", out)
+        _write(f"{cost}\n{stamp}\n{found.schema.to_toml()}", out)
 
 
 def _check_free(out: Path | None) -> None:
     if out is not None and os.path.lexists(out):
-        raise FileExistsError(f"{out} is there already; choose another --out")
+        raise FileExistsError(f"{out} already exists; choose another --out")
     if out is not None and not out.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {out.parent}; make it, or choose another --out"
-        )
+        raise FileNotFoundError(f"no folder {out.parent}; create it, or choose another --out")
 
 
-def _put(text: str, out: Path | None) -> None:
+def _write(text: str, out: Path | None) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
     _check_free(out)
-    with open(out, "x", encoding="utf-8") as file:  # nor through a link that leads nowhere yet
+    with open(out, "x", encoding="utf-8") as file:  # "x" refuses a dangling link, too
         file.write(text)

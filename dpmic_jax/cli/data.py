@@ -1,27 +1,27 @@
-"""`dpmic data`: what the owner of the data may look at, before anything private is asked."""
+"""`dpmic data`: non-private checks of a table, for the owner of the data."""
 
 import click
 
 from dpmic_jax.cli.errors import exit_codes
 
-_OWNER = "not private: for the data's owner"
+_OWNER = "Not private: for the data owner only."
 _HEADING = ("column", "missing", "unreadable", "below", "above")
 
 
 @click.group()
 def data() -> None:
-    """Look at a table as its owner: nothing here is private."""
+    """Inspect a table as its owner; the output is not private."""
 
 
 @data.command()
 @click.argument("table", type=click.Path())
-@click.option("--bounds", required=True, type=click.Path(), help="Its bounds file.")
+@click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the table.")
 def check(table: str, bounds: str) -> None:
-    """Count the cells of TABLE that do not count as what they hold.
+    """Count missing, unreadable and clipped cells of TABLE.
 
-    Missing cells hold nothing; unreadable ones hold no number, or no declared category. Both are
-    coded as the bounds file says of missing values: by default as the midpoint of low and high, or
-    in a part that no category has. Cells below low and above high count as low and high.
+    A missing cell is empty. An unreadable cell is not a number, or not a declared category. Both
+    are coded as the bounds file says of missing values: by default as the midpoint of low and
+    high, or in a bin that no category uses. Cells below low or above high are clipped to them.
     """
     with exit_codes():
         from dpmic_jax.data.schema import read_schema

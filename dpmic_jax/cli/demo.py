@@ -1,4 +1,4 @@
-"""`dpmic demo`: the built-in table as files, to look at."""
+"""`dpmic demo`: the built-in table as files."""
 
 import csv
 from pathlib import Path
@@ -11,7 +11,7 @@ from dpmic_jax.cli.errors import exit_codes
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 def demo(folder: Path) -> None:
-    """Write the demo table and its bounds file to FOLDER, to look at."""
+    """Write the demo table and its bounds file to FOLDER."""
     with exit_codes():
         from dpmic_jax.data.demo import demo
         from dpmic_jax.data.schema import schema_of
@@ -20,7 +20,7 @@ def demo(folder: Path) -> None:
         table, bounds = folder / "demo.csv", folder / "demo.toml"
         for path in (table, bounds):
             if path.exists():
-                raise FileExistsError(f"{path} is there already; choose another folder")
+                raise FileExistsError(f"{path} already exists; choose another folder")
         folder.mkdir(parents=True, exist_ok=True)
         with open(table, "w", newline="") as file:
             writer = csv.writer(file)

@@ -1,48 +1,61 @@
-"""`dpmic test` and `dpmic units`: tests on what a screen selected, and what epsilon means."""
+"""`dpmic test` and `dpmic units`: tests after selection, and epsilon in other units."""
 
 import json
 from pathlib import Path
 
 import click
 
+from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.kept import keep_compiled_programs
-from dpmic_jax.cli.ledger import BETA
-from dpmic_jax.cli.options import CELLS, FINENESS, JSON, the_table
+from dpmic_jax.cli.options import BETA, BOUNDS, CELLS, DELTA, FINENESS, JSON, TABLE, parse_table
 
 _MICE, _MICR = "mice", "micr"
-_NO_NOISE = 10.0  # the largest epsilon of the tuned table: its statistic for exact values
-_WORTH_HAVING = 0.001  # a level that 1000 draws reach
+_NO_NOISE = 10.0  # largest epsilon in the table of tuned defaults: the least noise it knows
+_USEFUL_LEVEL = 0.001  # the smallest p-value of a test with 999 draws
 
 
 @click.command()
 @click.argument("result", type=click.Path(path_type=Path, dir_okay=False))
-@click.argument("table", type=click.Path())
-@click.option("--bounds", type=click.Path(), help="The bounds file of the screen.")
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="The error allowed.")
+@TABLE
+@BOUNDS
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Error rate to control.")
 @click.option(
     "--test",
     type=click.Choice([_MICE, _MICR]),
     default=_MICR,
     show_default=True,
-    help="mice: its null law, for columns without ties. micr: permutations, for any.",
+    help="mice: simulated null distribution, for columns without ties. micr: permutations.",
 )
 @CELLS
 @FINENESS
-@click.option("--draws", type=click.IntRange(1), default=9999, show_default=True)
+@click.option(
+    "--draws",
+    type=click.IntRange(1),
+    default=9999,
+    show_default=True,
+    help="Draws from the null distribution, or permutations.",
+)
 @click.option(
     "--share",
     is_flag=True,
-    help="Allow a share alpha of false discoveries, not a chance alpha of any.",
+    help="Control the false discovery rate, not the family-wise error rate.",
 )
 @click.option(
     "--candidates",
     is_flag=True,
-    help="Count all pairs that were looked at as tested, in place of the correction by privacy.",
+    help="Correct for all candidate pairs of the screen, not by max-information.",
 )
-@click.option("--ledger", type=click.Path(), help="Whose other releases had a say in the choice.")
-@click.option("--top", type=click.IntRange(1), help="Test the strongest so many pairs only.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
+@click.option(
+    "--ledger", type=click.Path(), help="Ledger of other releases that influenced the selection."
+)
+@click.option("--top", type=click.IntRange(1), help="Test only this many of the strongest pairs.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of the draws.",
+)
 @JSON
 def test(
     result: Path,
@@ -61,12 +74,13 @@ def test(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Test the pairs of a screen's RESULT on the same TABLE. Not private: not for release.
+    """Test the pairs that a screen selected on the same TABLE.
 
-    RESULT is the result.json of a run's folder; TABLE the table that was screened, or "demo".
+    The p-values are not private, and not for release. RESULT is the result.json in the folder of a
+    run. TABLE is the table that was screened, or "demo".
     """
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.dp.ledger.file import LedgerFile
         from dpmic_jax.dp.rng.keys import seeded_key
         from dpmic_jax.inference import (
@@ -84,7 +98,7 @@ def test(
         from dpmic_jax.results import ScreenResult
         from dpmic_jax.screening import default_screen_statistic
 
-        def made(n: int) -> IndependenceTest:
+        def test_for(n: int) -> IndependenceTest:
             own = {} if cells is None else {"B": cells, "c": fineness, "sizes": ladder(1.25)}
             if test == _MICE:
                 return NullTable(statistic=MICe(**own), draws=draws)
@@ -92,12 +106,12 @@ def test(
             return Permutation(statistic=statistic, draws=draws)
 
         released = ScreenResult.from_json(result)
-        data, public = the_table(table, bounds)
+        data, public = parse_table(table, bounds)
         found = post_selection(
             released if top is None else released.top(top),
             data,
             bounds=public,
-            test=made(released.statement.n),
+            test=test_for(released.statement.n),
             key=seeded_key(seed),
             alpha=alpha,
             control=FalseDiscovery() if share else FamilyWise(),
@@ -108,16 +122,16 @@ def test(
 
 
 @click.command()
-@click.option("--epsilon", type=float, required=True, help="Of all that is released.")
-@click.option("--delta", type=float, default=0.0, show_default=True)
-@click.option("--records", "-n", type=click.IntRange(1), required=True, help="How many.")
+@click.option("--epsilon", type=float, required=True, help="Epsilon of all releases.")
+@DELTA
+@click.option("--records", "-n", type=click.IntRange(1), required=True, help="Number of records.")
 @BETA
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Of tests later on.")
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Alpha of later tests.")
 @JSON
 def units(
     *, epsilon: float, delta: float, records: int, beta: float, alpha: float, as_json: bool
 ) -> None:
-    """Say what an epsilon means in other units, and what level it leaves for tests."""
+    """Convert epsilon to other units and to a level for tests."""
     with exit_codes():
         from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
         from dpmic_jax.dp.conversions import of_guarantee
@@ -132,12 +146,12 @@ def units(
         click.echo(found)
         if left.level:
             click.echo(
-                f"A test chosen by these releases, on the same records, may reject at p <= "
-                f"{left.level:.3g} and errs with a chance of at most {alpha:g} ({left.theorem})."
+                f"A test that is chosen by these releases and run on the same records has an error "
+                f"of at most {alpha:g} if it rejects at p <= {left.level:.3g} ({left.theorem})."
             )
-        if left.level < _WORTH_HAVING < alpha:
-            most = largest_epsilon(_WORTH_HAVING, n=records, alpha=alpha)
+        if left.level < _USEFUL_LEVEL < alpha:
+            most = largest_epsilon(_USEFUL_LEVEL, n=records, alpha=alpha)
             click.echo(
-                "That leaves hardly a test on the same records: test on others, or spend an "
-                f"epsilon of {most:.2g} or less, which leaves p <= {_WORTH_HAVING:g}."
+                "This level is too small for most tests. Test on other records, or use an epsilon "
+                f"of at most {most:.2g}, which leaves p <= {_USEFUL_LEVEL:g}."
             )

@@ -7,43 +7,31 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.errors import exit_codes
+from dpmic_jax.cli.options import BETA, DELTA, RECORDS_PER_PERSON
 from dpmic_jax.runs import stage
 
-EPSILON = click.option("--epsilon", type=float, required=True, help="Of all releases together.")
-DELTA = click.option("--delta", type=float, default=0.0, show_default=True)
-RECORDS = click.option(
-    "--records-per-person",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many records one person may own.",
-)
-BETA = click.option(
-    "--beta",
-    type=float,
-    default=0.025,
-    show_default=True,
-    help="The chance that max-information leaves aside: half of a later test's alpha.",
+EPSILON = click.option(
+    "--epsilon", type=float, required=True, help="Epsilon of all releases together."
 )
 PATH = click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
 
 
 @click.group()
 def ledger() -> None:
-    """Keep the privacy ledger of a data set: what was spent, and what may be."""
+    """Create, inspect and change the privacy ledger of a data set."""
 
 
 @ledger.command()
 @PATH
 @EPSILON
 @DELTA
-@RECORDS
-@click.option("--bounds", required=True, type=click.Path(), help="The data set's bounds file.")
-@click.option("--name", required=True, help="What the data set is called.")
+@RECORDS_PER_PERSON
+@click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the data set.")
+@click.option("--name", required=True, help="Name of the data set.")
 def init(
     path: Path, epsilon: float, delta: float, records_per_person: int, bounds: str, name: str
 ) -> None:
-    """Make a ledger at PATH, for the data set of a bounds file."""
+    """Create a ledger at PATH for the data set of a bounds file."""
     with exit_codes():
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.dp.accounting.events import ReplaceOne
@@ -61,7 +49,7 @@ def init(
 @PATH
 @BETA
 def show(path: Path, beta: float) -> None:
-    """Show what was spent of the budget, and on what, in all units."""
+    """Show the budget, the charges and their total cost."""
     with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
@@ -74,7 +62,7 @@ def show(path: Path, beta: float) -> None:
 @ledger.command()
 @PATH
 def verify(path: Path) -> None:
-    """Check all of a ledger: its pages, every entry, and that its totals are theirs."""
+    """Check the pages, the chain of entries and the totals."""
     with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
@@ -85,18 +73,18 @@ def verify(path: Path) -> None:
 @PATH
 @EPSILON
 @DELTA
-@RECORDS
+@RECORDS_PER_PERSON
 def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int) -> None:
-    """Replace the budget. A larger one is a weaker promise to the same people."""
+    """Replace the budget. A larger one weakens the guarantee for the same people."""
     with exit_codes():
         from dpmic_jax.dp.accounting.events import ReplaceOne
         from dpmic_jax.dp.ledger.budget import Budget
         from dpmic_jax.dp.ledger.file import LedgerFile
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
-        book = LedgerFile.open(path)
+        file = LedgerFile.open(path)
         with _entering():
-            book.set_budget(budget)
+            file.set_budget(budget)
         click.echo(_shown(path))
 
 
@@ -104,19 +92,22 @@ def set_budget(path: Path, epsilon: float, delta: float, records_per_person: int
 @PATH
 @click.argument("entry", type=click.IntRange(1))
 def release(path: Path, entry: int) -> None:
-    """Give back what is left of a reservation, by its number in `show`."""
+    """Cancel a reservation.
+
+    ENTRY is its number in `show`. What was drawn from it stays charged.
+    """
     with exit_codes():
         from dpmic_jax.dp.ledger.file import LedgerFile
 
-        book = LedgerFile.open(path)
+        file = LedgerFile.open(path)
         with _entering():
-            book.cancel_reservation(entry)
+            file.cancel_reservation(entry)
         click.echo(_shown(path))
 
 
 @contextmanager
 def _entering() -> Iterator[None]:
-    """The one change that a command is for: an interrupt comes before it, or too late."""
+    """Protect the one change that a command makes: interrupts wait until it is on the disk."""
     with stage.charging():
         yield
         stage.done()
@@ -126,22 +117,22 @@ def _shown(path: Path) -> str:
     from dpmic_jax.dp.ledger.budget import Ledger
     from dpmic_jax.dp.ledger.file import LedgerFile
 
-    book = LedgerFile.open(path)
-    charges = book.charges  # reads and checks all, so once
-    content = Ledger(book.budget, tuple(charges.values()))
-    budget, spent, left = content.budget, content.spent, book.left
+    file = LedgerFile.open(path)
+    charges = file.charges  # reads and verifies the whole file, so only once
+    content = Ledger(file.budget, tuple(charges.values()))
+    budget, spent, left = content.budget, content.spent, file.left
     lines = [
-        f"data set  {book.data_set}",
-        f"ledger    {book.identity}",
+        f"data set  {file.data_set}",
+        f"ledger    {file.identity}",
         f"budget    epsilon {budget.epsilon:g}, delta {budget.delta:g}, "
-        f"{budget.relation.records} record(s) a person",
+        f"{budget.relation.records} record(s) per person",
         f"spent     epsilon {spent.epsilon if content.events else 0.0:.6g}",
         f"left      epsilon {left.epsilon:.6g}" + (f", rho {left.rho:.6g}" if left.rho else ""),
     ]
     for serial, event in charges.items():
         cost = f"{event.count} x {event.guarantee}"
         lines.append(f"{serial:>4}  {event.mechanism}, n={event.n}: {cost}; {event.label}")
-    for serial, kept in book.reservations.items():
+    for serial, kept in file.reservations.items():
         cost = f"{kept.event.count} x {kept.event.guarantee}"
         lines.append(f"{serial:>4}  reserved: {kept.times} times {kept.event.mechanism}: {cost}")
     return "\n".join(lines)

@@ -1,24 +1,92 @@
-"""Options that several commands share, and what they stand for."""
+"""Options that several commands share, and the objects that they stand for."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 DEMO = "demo"
+
+Decorator = Callable[[Any], Any]
+
+
+def combine(*options: Decorator) -> Decorator:
+    """One decorator that adds several options, which the help lists in this order."""
+
+    def decorate(command: Any) -> Any:
+        # The decorator applied last comes first in the help.
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+TABLE = click.argument("table", type=click.Path())
+BOUNDS = click.option("--bounds", type=click.Path(), help="Bounds file of the table.")
+DELTA = click.option(
+    "--delta", type=float, default=0.0, show_default=True, help="Delta of (epsilon, delta)-DP."
+)
+RECORDS_PER_PERSON = click.option(
+    "--records-per-person",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Largest number of records of one person.",
+)
+LEDGER = click.option("--ledger", type=click.Path(), help="Ledger to charge.")
 SEED = click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
-    help="Repeat a run. Whoever guesses the seed takes the noise off: not for release.",
+    help="Seed of a reproducible run. Not for release: whoever guesses it can remove the noise.",
 )
-
-CELLS = click.option("--cells", "-B", type=float, help="Cells a grid; else a tuned number.")
-FINENESS = click.option("--fineness", "-c", type=float, default=5, show_default=True)
+CELLS = click.option(
+    "--cells",
+    "-B",
+    type=float,
+    show_default="tuned",
+    help="Largest number of cells in a grid.",
+)
+FINENESS = click.option(
+    "--fineness",
+    "-c",
+    type=float,
+    default=5,
+    show_default=True,
+    help="Master bins for each bin of a grid (c in the papers); used with --cells.",
+)
+BETA = click.option(
+    "--beta",
+    type=float,
+    default=0.025,
+    show_default=True,
+    help="Failure probability of the max-information bound, such as half of a later test's alpha.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+# Of a run that may be charged, interrupted and resumed.
+RUN = combine(
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        help="Folder of the run. Repeat the command to resume an interrupted run.",
+    ),
+    LEDGER,
+    SEED,
+)
+# Of a plan, which reads no table.
+SIZE = combine(
+    click.option(
+        "--records", "-n", type=click.IntRange(4), required=True, help="Number of records."
+    ),
+    click.option(
+        "--columns", type=click.IntRange(2), help="Number of columns, if there is no bounds file."
+    ),
+)
 
 
 def parse_key(seed: int | None) -> Any:
-    """A secret key, or the seed's, with a warning."""
+    """A new secret key, or the key of a seed, with a warning."""
     from dpmic_jax.dp.rng.keys import secret_key, seeded_key
 
     if seed is None:
@@ -27,8 +95,8 @@ def parse_key(seed: int | None) -> Any:
     return seeded_key(seed)
 
 
-def the_ask(text: str) -> Any:
-    """all, top:K, above:THRESHOLD:AT_MOST, against:COLUMN or between:A,B/C,D."""
+def parse_ask(text: str) -> Any:
+    """The query in all, top:K, above:THRESHOLD:AT_MOST, against:COLUMN or between:A,B/C,D."""
     from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
 
     kind, _, rest = text.partition(":")
@@ -52,8 +120,8 @@ def the_ask(text: str) -> Any:
     )
 
 
-def the_statistic(cells: float | None, fineness: float) -> Any:
-    """MICr of these cells and fineness, or the rule that finds them."""
+def parse_statistic(cells: float | None, fineness: float) -> Any:
+    """MICr with B cells and fineness c, or the rule that chooses both if B is not given."""
     from dpmic_jax.mic.grids import ladder
     from dpmic_jax.mic.statistics import MICr
     from dpmic_jax.screening import default_screen_statistic
@@ -63,8 +131,8 @@ def the_statistic(cells: float | None, fineness: float) -> Any:
     )
 
 
-def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
-    """A table and what is public about it; "demo" is the one that comes with the package."""
+def parse_table(table: str, bounds: str | None) -> tuple[Any, Any]:
+    """A table and its bounds; "demo" is the table that comes with the package."""
     if table == DEMO:
         from dpmic_jax.data.demo import demo
 
@@ -73,13 +141,19 @@ def the_table(table: str, bounds: str | None) -> tuple[Any, Any]:
     if bounds is None:
         raise ValueError(
             "expected --bounds: a file with the public bounds of the columns; "
-            f"`dpmic bounds template {table}` writes one to fill in"
+            f"`dpmic bounds template {table}` writes a template"
         )
     return table, bounds
 
 
+def check_columns(bounds: str | None, columns: int | None) -> None:
+    """Refuse a plan that has both a bounds file and a number of columns, or neither."""
+    if (bounds is None) == (columns is None):
+        raise ValueError("expected either --bounds, a bounds file, or --columns, a number")
+
+
 def check_picture(option: str, path: Path, out: Path | None) -> None:
-    """Refuse a picture that cannot be drawn before anything is charged."""
+    """Refuse a picture that cannot be drawn, before anything is charged."""
     try:
         import matplotlib as mpl
     except ImportError:
@@ -90,5 +164,6 @@ def check_picture(option: str, path: Path, out: Path | None) -> None:
     known = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ValueError(f"expected {option} to end in {', '.join(sorted(known))}, got {path}")
+    # The folder of the run is created with the run, so the picture may go there.
     if path.is_dir() or not (path.parent.is_dir() or path.parent == out):
-        raise ValueError(f"expected {option} to be a file in a folder that is there, got {path}")
+        raise ValueError(f"expected {option} to be a file in an existing folder, got {path}")

@@ -1,33 +1,55 @@
-"""`dpmic pairwise`: exact values, for tables that are nobody's secret."""
+"""`dpmic pairwise`: fast exact MIC, for data that is not sensitive."""
 
 import json
 import time
 
 import click
 
-from dpmic_jax.cli.errors import exit_codes, tell_seconds
-from dpmic_jax.cli.kept import keep_compiled_programs
+from dpmic_jax.cli.compilation import cache_compiled_programs
+from dpmic_jax.cli.errors import exit_codes, print_seconds
 
 STATISTICS = click.Choice(["micr", "mice"])
 
 
 @click.command()
 @click.argument("table", type=click.Choice(["demo"]))
-@click.option("--statistic", type=STATISTICS, default="micr", show_default=True)
-@click.option("--cells", "-B", type=float, default=150, show_default=True, help="Cells a grid.")
-@click.option("--fineness", "-c", type=float, default=5, show_default=True, help="c of the papers.")
-@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Rows to show.")
+@click.option(
+    "--statistic",
+    type=STATISTICS,
+    default="micr",
+    show_default=True,
+    help="micr: bins of equal width. mice: bins of equal frequency.",
+)
+@click.option(
+    "--cells",
+    "-B",
+    type=float,
+    default=150,
+    show_default=True,
+    help="Largest number of cells in a grid.",
+)
+@click.option(
+    "--fineness",
+    "-c",
+    type=float,
+    default=5,
+    show_default=True,
+    help="Master bins for each bin of a grid (c in the papers).",
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=15, show_default=True, help="Pairs to print."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every pair.")
 def pairwise(
     table: str, statistic: str, cells: float, fineness: float, top: int, as_json: bool
 ) -> None:
-    """Rank all pairs of columns of TABLE by their maximal information coefficient.
+    """Rank pairs of columns of TABLE by exact, non-private MIC.
 
-    TABLE is "demo", the table that comes with the package. Nothing here is private.
+    TABLE is "demo", the table that comes with the package.
     """
     started = time.perf_counter()
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.data.demo import demo
         from dpmic_jax.data.table import Table
         from dpmic_jax.mic.grids import ladder
@@ -52,7 +74,7 @@ def pairwise(
                 f"{len(rows)} pairs of {len(columns.names)} columns, "
                 f"{len(columns.columns[0])} records. Not private: exact values."
             )
-        tell_seconds(started)
+        print_seconds(started)
 
 
 def _show(rows: list[tuple[str, str, float]], names: tuple[str, ...], statistic: str) -> None:

@@ -1,4 +1,4 @@
-"""`dpmic paper`: the published experiments, reproduced, and ours beside them."""
+"""`dpmic paper`: the experiments of the MIC paper, beside those of this package."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.kept import keep_compiled_programs
 from dpmic_jax.runs import stage
 
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -16,27 +16,28 @@ OUT = click.option(
     "--out",
     type=FOLDER,
     required=True,
-    help="Folder for finished parts and results; an interrupted run goes on there.",
+    help="Folder for results and intermediate files. Repeat the command to resume.",
 )
-QUICK = click.option("--quick", is_flag=True, help="Fewer draws: minutes, rougher numbers.")
+QUICK = click.option("--quick", is_flag=True, help="Fewer draws: less accurate, in minutes.")
 DATA = click.option(
     "--data",
     type=FOLDER,
-    help="Folder with baseball.csv and Spellman.csv; else DPMIC_DATA, or ../shared/data.",
+    show_default="$DPMIC_DATA or ../shared/data",
+    help="Folder with baseball.csv and Spellman.csv.",
 )
 
 
 @click.group()
 def paper() -> None:
-    """Reproduce the tables and figures of the MIC paper, with ours beside them."""
+    """Reproduce the tables and figures of the MIC paper."""
 
 
 @paper.command()
-@click.option("--out", type=FILE, required=True, help="Where to write the JSON.")
+@click.option("--out", type=FILE, required=True, help="JSON file to write.")
 def family(out: Path) -> None:
-    """Compute the 189 distributions and their MIC*: a few minutes."""
+    """Compute the 189 distributions and their MIC*. Takes a few minutes."""
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper.family import computed
 
         _write(out, computed())
@@ -46,12 +47,13 @@ def family(out: Path) -> None:
 @OUT
 @QUICK
 def tune(out: Path, quick: bool) -> None:
-    """Find the best B, c and sizes for every n and epsilon: hours, or 5 minutes.
+    """Find the best B, c and sizes for every n and epsilon.
 
-    The table is OUT/tuned.json; the one that comes with the package was made by this command.
+    Takes hours, or 5 minutes with --quick. The table is OUT/tuned.json; this command made the one
+    that comes with the package.
     """
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper import tuning
         from dpmic_jax.paper.select_defaults import tuned
         from dpmic_jax.paper.store import Store
@@ -59,7 +61,7 @@ def tune(out: Path, quick: bool) -> None:
         stage.begun(resume=out)
         search = tuning.QUICK if quick else tuning.FULL
         command = "dpmic paper tune" + (" --quick" if quick else "")
-        table = tuned(search, Store(out / "parts", search.described()), command)
+        table = tuned(search, Store(out / "parts", search.description()), command)
         _write(out / "tuned.json", table, indent=None)
         for row in table["settings"]:
             if row["epsilon"] in (0.1, 1.0):
@@ -67,14 +69,15 @@ def tune(out: Path, quick: bool) -> None:
 
 
 @paper.command()
-@click.option("--out", type=FILE, required=True, help="Where to write the JSON.")
+@click.option("--out", type=FILE, required=True, help="JSON file to write.")
 def calibrate(out: Path) -> None:
-    """Measure `VariationLap`'s statistic on the 189 distributions: about a minute.
+    """Calibrate the estimate of MIC* by VariationLap.
 
-    The table from which MIC* is estimated; the one that comes with the package was made by this.
+    Measures its statistic on the 189 distributions, which takes about a minute. This command made
+    the table that comes with the package.
     """
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper.calibration import RECORDS, SETS, calibrated
 
         _write(out, calibrated(RECORDS, SETS, "dpmic paper calibrate"), indent=None)
@@ -83,9 +86,10 @@ def calibrate(out: Path) -> None:
 @paper.command()
 @OUT
 def levels(out: Path) -> None:
-    """Simulate MICr of independent columns for every default of a screen: half an hour.
+    """Simulate MICr of independent columns.
 
-    The table is OUT/levels.json; the one that comes with the package was made by this command.
+    For every default of a screen, which takes half an hour. The table is OUT/levels.json; this
+    command made the one that comes with the package.
     """
     with exit_codes():
         from dpmic_jax.paper import levels
@@ -93,7 +97,7 @@ def levels(out: Path) -> None:
 
         stage.begun(resume=out)
         settings = levels.default_settings()
-        store = Store(out / "levels", levels.described(settings, levels.COLUMNS))
+        store = Store(out / "levels", levels.description(settings, levels.COLUMNS))
         table = levels.levels(settings, levels.COLUMNS, store, "dpmic paper levels")
         _write(out / "levels.json", table, indent=None)
 
@@ -102,14 +106,14 @@ def levels(out: Path) -> None:
 @OUT
 @QUICK
 @DATA
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")
 def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
-    """Tables 1 and 3: the mechanisms on real data, 100 draws each.
+    """Reproduce Tables 1 and 3, the mechanisms on real data.
 
-    With --quick 10 draws, of at most 130 pairs of each collection.
+    100 draws each; with --quick 10 draws, of at most 130 pairs of each collection.
     """
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.collections import data_folder
         from dpmic_jax.paper.page_tables import real_table
@@ -129,9 +133,9 @@ def tables(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 @OUT
 @QUICK
 def synthetic(out: Path, quick: bool) -> None:
-    """Figures 2 and 4: the mechanisms over the 189 distributions."""
+    """Reproduce Figures 2 and 4, the mechanisms on synthetic data."""
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import synthetic_table
         from dpmic_jax.paper.synthetic import RECORDS, Study
@@ -146,12 +150,12 @@ def synthetic(out: Path, quick: bool) -> None:
 
 
 @paper.command()
-@OUT
+@click.option("--out", type=FOLDER, required=True, help="Folder for the results.")
 @QUICK
 def consistency(out: Path, quick: bool) -> None:
-    """How MICr comes nearer to MIC* as n grows, and MIC* to its limit as partitions do."""
+    """Measure how MICr and MIC* converge."""
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper import summary
         from dpmic_jax.paper.page_tables import consistency_table
 
@@ -174,11 +178,14 @@ def consistency(out: Path, quick: bool) -> None:
 @OUT
 @QUICK
 @DATA
-@click.option("--seed", type=int, default=3, show_default=True)
+@click.option("--seed", type=int, default=3, show_default=True, help="Seed of the draws.")
 def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
-    """What was tried beyond the tables: MICr-Geom otherwise, finer masters, other shapes."""
+    """Run ablations beyond the tables of the paper.
+
+    Variants of MICr-Geom, finer master grids, and relationships of other shapes.
+    """
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.paper import ablations as trials
         from dpmic_jax.paper import shapes
         from dpmic_jax.paper.collections import data_folder
@@ -208,9 +215,9 @@ def tried(out: Path, quick: bool, data: Path | None, seed: int) -> None:
 
 @paper.command()
 @click.argument("results", type=FOLDER)
-@click.option("--out", type=FILE, required=True, help="Where to write the Markdown.")
+@click.option("--out", type=FILE, required=True, help="Markdown file to write.")
 def page(results: Path, out: Path) -> None:
-    """Write the page "The paper's numbers and ours" from the files in RESULTS."""
+    """Write the comparison page from the files in RESULTS."""
     with exit_codes():
         from dpmic_jax.paper.page import page
 

@@ -1,33 +1,34 @@
-"""`dpmic report`: a run's result as one HTML page, with private histograms of chosen pairs."""
+"""`dpmic report`: the result of a run as an HTML page, with private histograms of chosen pairs."""
 
 import hashlib
 from pathlib import Path
 
 import click
 
+from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.kept import keep_compiled_programs
-from dpmic_jax.cli.options import SEED, parse_key, the_table
-
-Pairs = list[tuple[str, str]]
+from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, parse_key, parse_table
 
 
 @click.command()
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="The page; else report.html beside the result."
+    "--out",
+    type=click.Path(path_type=Path),
+    show_default="report.html beside the result",
+    help="File to write.",
 )
-@click.option("--top", type=click.IntRange(1), help="Show the strongest so many pairs only.")
+@click.option("--top", type=click.IntRange(1), help="Show only this many of the strongest pairs.")
 @click.option(
     "--histogram",
     "wanted",
     multiple=True,
-    help="Two columns, such as age,dose, to buy a private histogram of. May be given again.",
+    help="Release a private histogram of two columns, such as age,dose. May be repeated.",
 )
-@click.option("--data", type=click.Path(), help="The table that was screened, for histograms.")
-@click.option("--bounds", type=click.Path(), help="Its bounds file.")
-@click.option("--epsilon", type=float, help="Of all histograms together.")
-@click.option("--ledger", type=click.Path(), help="A ledger to charge for histograms.")
+@click.option("--data", type=click.Path(), help="Table that was screened; needed for histograms.")
+@BOUNDS
+@click.option("--epsilon", type=float, help="Epsilon of all histograms together.")
+@LEDGER
 @SEED
 def report(
     run: Path,
@@ -41,12 +42,12 @@ def report(
     ledger: str | None,
     seed: int | None,
 ) -> None:
-    """Write the result of RUN as one HTML page that works offline.
+    """Write the result of RUN as a self-contained HTML page.
 
-    RUN is the folder of a screen that is done, or its result.json. The page costs nothing. Each
-    --histogram is bought from --data with --epsilon, which all of them share, as one event of its
-    own: checked, charged to the ledger, and only then computed. Histograms are kept beside the
-    result: the same command shows them again, and goes on if it was interrupted, for one charge.
+    RUN is the folder of a finished screen, or its result.json. The page itself costs no privacy.
+    Histograms do: all of them are released from --data as one event of cost --epsilon, which is
+    charged to the ledger before anything is computed. They are stored beside the result. Repeating
+    the command shows them again, or resumes an interrupted release, at no further charge.
     """
     with exit_codes():
         from dpmic_jax.results import ScreenResult
@@ -54,21 +55,21 @@ def report(
         source = run / "result.json" if run.is_dir() else run
         if not source.is_file():
             raise FileNotFoundError(
-                f"there is no result at {source}; `dpmic screen --out` makes one, once it is done"
+                f"no result at {source}; `dpmic screen --out` writes one when it finishes"
             )
         out = source.with_name("report.html") if out is None else out
-        _check_free(out)
+        _check_free(out)  # before histograms are charged
         result = ScreenResult.from_json(source)
         histograms = ()
         if wanted:
-            keep_compiled_programs()
+            cache_compiled_programs()
             from dpmic_jax.data.schema import schema_of
             from dpmic_jax.screening import release_histograms
 
             if data is None or epsilon is None:
-                raise ValueError("expected --data and --epsilon, to buy each --histogram with")
+                raise ValueError("expected --data and --epsilon with --histogram")
             pairs = [_pair(text, result.names) for text in wanted]
-            table, public = the_table(data, bounds)
+            table, public = parse_table(data, bounds)
             histograms = (
                 release_histograms(
                     result,
@@ -83,7 +84,7 @@ def report(
             )
         elif (data, bounds, epsilon, ledger, seed) != (None,) * 5:
             raise ValueError(
-                "expected --histogram with --data, --bounds, --epsilon, --ledger and --seed: the "
+                "expected --histogram with --data, --bounds, --epsilon, --ledger or --seed; the "
                 "page itself needs none of them"
             )
         shown = result if top is None else result.top(top)
@@ -92,16 +93,20 @@ def report(
 
 
 def _folder(source: Path, *asked: object) -> Path:
-    """Where these histograms are kept: beside the result, so that they are paid for once."""
-    told = hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).hexdigest()
-    return source.with_name(f"histograms-{told[:12]}")
+    """The folder of these histograms, beside the result.
+
+    Its name is a digest of everything that was asked for, so the same command finds it again and
+    is not charged twice.
+    """
+    digest = hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).hexdigest()
+    return source.with_name(f"histograms-{digest[:12]}")
 
 
 def _pair(text: str, names: tuple[str, ...]) -> tuple[str, str]:
-    """Two names with a comma between them; names may have commas, too."""
-    parts = text.split(",")
-    cuts = ((",".join(parts[:k]), ",".join(parts[k:])) for k in range(1, len(parts)))
-    found = [(x, y) for x, y in cuts if x in names and y in names and x != y]
+    """The two columns named in X,Y. Names may contain commas, so every split is tried."""
+    words = text.split(",")
+    splits = ((",".join(words[:k]), ",".join(words[k:])) for k in range(1, len(words)))
+    found = [(x, y) for x, y in splits if x in names and y in names and x != y]
     if len(found) != 1:
         raise ValueError(
             f"expected --histogram as two columns of the result, such as "
@@ -112,8 +117,6 @@ def _pair(text: str, names: tuple[str, ...]) -> tuple[str, str]:
 
 def _check_free(out: Path) -> None:
     if out.exists():
-        raise FileExistsError(f"{out} is there already; choose another --out")
+        raise FileExistsError(f"{out} already exists; choose another --out")
     if not out.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {out.parent}; make it, or choose another --out"
-        )
+        raise FileNotFoundError(f"no folder {out.parent}; create it, or choose another --out")

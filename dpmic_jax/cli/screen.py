@@ -1,4 +1,4 @@
-"""`dpmic screen` and `dpmic plan`: the main job, and what it will cost and can show."""
+"""`dpmic screen` and `dpmic plan`: a screen of a table, and a preview of its cost and power."""
 
 import json
 import time
@@ -7,71 +7,83 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.errors import exit_codes, tell_seconds
-from dpmic_jax.cli.kept import keep_compiled_programs
-from dpmic_jax.cli.ledger import RECORDS
+from dpmic_jax.cli.compilation import cache_compiled_programs
+from dpmic_jax.cli.errors import exit_codes, print_seconds
 from dpmic_jax.cli.options import (
+    BOUNDS,
     CELLS,
+    DELTA,
     FINENESS,
     JSON,
-    SEED,
+    RECORDS_PER_PERSON,
+    RUN,
+    SIZE,
+    TABLE,
+    check_columns,
     check_picture,
+    combine,
+    parse_ask,
     parse_key,
-    the_ask,
-    the_statistic,
-    the_table,
+    parse_statistic,
+    parse_table,
+)
+
+_SHARED = combine(
+    click.option("--epsilon", type=float, required=True, help="Epsilon of the whole screen."),
+    DELTA,
+    click.option(
+        "--ask",
+        default="all",
+        show_default=True,
+        help="Query: all, top:20, above:0.3:10, against:age or between:a,b/c,d.",
+    ),
+    BOUNDS,
+    RECORDS_PER_PERSON,
+    CELLS,
+    FINENESS,
+    click.option(
+        "--memory",
+        type=click.IntRange(1),
+        default=1024,
+        show_default=True,
+        help="Memory for bin codes or counts, in MB.",
+    ),
+    click.option(
+        "--rows",
+        type=click.IntRange(1),
+        default=2**18,
+        show_default=True,
+        help="Records read at a time.",
+    ),
+    click.option(
+        "--tile",
+        type=click.IntRange(1),
+        default=256,
+        show_default=True,
+        help="Pairs stored together.",
+    ),
+    JSON,
 )
 
 
-def _shared(command: Any) -> Any:
-    """The options that a screen and its plan have in common."""
-    options = (
-        click.option("--epsilon", type=float, required=True, help="Of the whole screen."),
-        click.option("--delta", type=float, default=0.0, show_default=True),
-        click.option(
-            "--ask",
-            default="all",
-            show_default=True,
-            help="all, top:20, above:0.3:10, against:age or between:a,b/c,d.",
-        ),
-        click.option("--bounds", type=click.Path(), help="The bounds file."),
-        RECORDS,
-        CELLS,
-        FINENESS,
-        click.option(
-            "--memory", type=click.IntRange(1), default=1024, show_default=True, help="MB."
-        ),
-        click.option(
-            "--rows",
-            type=click.IntRange(1),
-            default=2**18,
-            show_default=True,
-            help="Read at a time.",
-        ),
-        click.option(
-            "--tile",
-            type=click.IntRange(1),
-            default=256,
-            show_default=True,
-            help="Pairs stored together.",
-        ),
-        JSON,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
 @click.command()
-@click.argument("table", type=click.Path())
-@_shared
-@click.option("--out", type=click.Path(path_type=Path), help="The run's folder: resume from it.")
-@click.option("--ledger", type=click.Path(), help="A ledger to charge.")
-@SEED
+@TABLE
+@_SHARED
+@RUN
 @click.option("--dask", help="Address of a Dask scheduler, such as tcp://host:8786.")
-@click.option("--devices", type=click.IntRange(1), default=1, show_default=True, help="How many.")
-@click.option("--heatmap", type=click.Path(path_type=Path), help="A picture to draw.")
-@click.option("--top", type=click.IntRange(1), default=15, show_default=True, help="Rows to show.")
+@click.option(
+    "--devices",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of devices of this machine to use.",
+)
+@click.option(
+    "--heatmap", type=click.Path(path_type=Path), help="Draw the result to this picture file."
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=15, show_default=True, help="Pairs to print."
+)
 def screen(
     table: str,
     *,
@@ -86,19 +98,19 @@ def screen(
     top: int,
     **asked: Any,
 ) -> None:
-    """Screen TABLE privately: which columns depend on each other?
+    """Screen TABLE for dependent pairs of columns, privately.
 
     TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
     """
     started = time.perf_counter()
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.screening import preview
         from dpmic_jax.screening import screen as run
 
-        data, public = the_table(table, bounds)
+        data, public = parse_table(table, bounds)
         settings = _settings(**asked)
-        if heatmap is not None:
+        if heatmap is not None:  # before the charge, which a bad path must not waste
             check_picture("--heatmap", heatmap, out)
         with _client(dask) as client:
             result = run(
@@ -120,24 +132,22 @@ def screen(
             click.echo(json.dumps({**result.to_dict(), "plan": dict(expected.lines())}))
         else:
             click.echo(f"{result.text(top)}\n{result.statement.text()}")
-        tell_seconds(started)
+        print_seconds(started)
 
 
 @click.command()
-@_shared
-@click.option("--records", "-n", type=click.IntRange(4), required=True, help="How many.")
-@click.option("--columns", type=click.IntRange(2), help="How many, without a bounds file.")
+@_SHARED
+@SIZE
 def plan(
     *, bounds: str | None, as_json: bool, records: int, columns: int | None, **asked: Any
 ) -> None:
-    """Say what a screen will cost and can show. No data is read."""
+    """Preview the cost and power of a screen without reading data."""
     with exit_codes():
-        keep_compiled_programs()
+        cache_compiled_programs()
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
-        if (bounds is None) == (columns is None):
-            raise ValueError("expected --bounds with the columns' names, or --columns, how many")
+        check_columns(bounds, columns)
         names = columns or [name for name, _ in read_schema(bounds or "").columns]
         settings = _settings(**asked)
         found = preview(columns=names, n=records, **settings)
@@ -161,23 +171,29 @@ def _settings(
     return {
         "epsilon": epsilon,
         "delta": delta,
-        "ask": the_ask(ask),
+        "ask": parse_ask(ask),
         "records_per_person": records_per_person,
-        "statistic": the_statistic(cells, fineness),
+        "statistic": parse_statistic(cells, fineness),
         "resources": Resources(memory=memory * 2**20, rows=rows, tile=tile),
     }
 
 
 def _devices(count: int) -> Any:
-    """None are chosen for one: the screen knows best where a small table is worked on."""
+    """The first `count` devices; for one device none, so that a small table may be scored in NumPy.
+
+    A screen whose devices are named always uses the compiled programs.
+    """
     if count == 1:
         return ()
     import jax
 
-    there = jax.devices()
-    if count > len(there):
-        raise ValueError(f"expected --devices of at most {len(there)}, which there are")
-    return there[:count]
+    available = jax.devices()
+    if count > len(available):
+        raise ValueError(
+            f"expected --devices of at most {len(available)}, the devices of this machine, got "
+            f"{count}"
+        )
+    return available[:count]
 
 
 def _client(address: str | None) -> Any:

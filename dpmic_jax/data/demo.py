@@ -1,4 +1,4 @@
-"""A made-up clinic: a table to try things on, whose dependences are known."""
+"""A synthetic table of clinic data, whose dependences are known."""
 
 from typing import NamedTuple
 
@@ -13,9 +13,9 @@ class Demo(NamedTuple):
     """The demo table.
 
     Attributes:
-      columns: by name, values of 20 000 records.
-      bounds: by name, the public range of each column.
-      dependent: the pairs that depend on each other; all others are independent.
+      columns: the values of 20 000 records, by column name.
+      bounds: the public range of each column, by name.
+      dependent: the pairs that depend on each other; all other pairs are independent.
     """
 
     columns: dict[str, Column]
@@ -24,9 +24,9 @@ class Demo(NamedTuple):
 
 
 def demo() -> Demo:
-    """Generate the table: always the same, from a fixed seed.
+    """Generate the table from a fixed seed, so that it is always the same.
 
-    Each group below is drawn on its own, so pairs across groups are independent:
+    The groups below are drawn independently, so pairs across groups are independent:
 
     - age, blood_pressure, kidney_function: linear, up and down;
     - hour, temperature, cortisol: periodic, one and two waves a day;

@@ -1,4 +1,4 @@
-"""Columns as arrays, and the public limits between which they are binned."""
+"""Types of columns, and of the public limits between which they are binned."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,21 @@ Bounds = tuple[float, float]
 
 
 class WithMissing(NamedTuple):
-    """Bounds of a column in which -inf stands for a missing value, with a part of its own."""
+    """Bounds of a column in which -inf encodes a missing value, which has its own bin."""
 
     low: float
     high: float
 
 
 class CategoryLimits(NamedTuple):
-    """Limits of a column of codes 0 .. k - 1 of k categories, with -1 for what is none of them.
+    """Limits of a column of codes 0 .. k - 1 of k categories, with -1 for missing values.
 
-    Of q parts, where q > k, the first is for -1, and each category has one after it. So
-    privacy costs no values: that a code is missing never has to be an error, and a table where
-    none is missing has the MICr that it has on the bounds (-1/2, k - 1/2). For there, too,
-    each category has a part of its own, in the same order; only which parts stay empty differs,
-    and an empty part adds phi(0) = 0 to every sum. Where q <= k no part is empty on these
-    bounds: they are cut as before, and -1 joins the first part.
+    If there are q > k bins, the first is for -1, and each category has one of the next. So a
+    missing value never has to be an error. A table without missing values has the same MICr as on
+    the bounds (-1/2, k - 1/2): there, too, each category has its own bin, in the same order. Only
+    the positions of the empty bins differ, and an empty bin adds phi(0) = 0 to every sum. If
+    q <= k, those bounds leave no bin empty. Then the bins are those of the bounds, and -1 is in the
+    first one.
     """
 
     categories: int

@@ -1,4 +1,4 @@
-"""Arrays and data frames -> named columns of numbers, checked before any work."""
+"""Named columns of numbers from arrays and data frames, checked before any computation."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ class Table(NamedTuple):
     """Columns of one length, each in its own dtype.
 
     Attributes:
-      names: of the columns.
+      names: names of the columns.
       columns: their values.
-      source: the data frame they came from, if it was one, so that results can come back
-        in the same flavour.
+      source: the data frame that they came from, if any, so that results can be returned as a
+        frame of the same library.
     """
 
     names: tuple[str, ...]
@@ -33,11 +33,11 @@ class Table(NamedTuple):
 
 
 def table(data: Any, argument: str) -> Table:
-    """Take columns out of an (n, m) array or any data frame that narwhals knows.
+    """The columns of an (n, m) array or of any data frame that narwhals supports.
 
     Args:
-      data: what the caller passed.
-      argument: what the caller calls it, for error texts.
+      data: the array or data frame.
+      argument: the caller's name of the argument, for error messages.
     """
     if isinstance(data, Table):
         return _checked(data, argument)
@@ -63,15 +63,15 @@ def table(data: Any, argument: str) -> Table:
 
 
 def array_of(data: Any) -> np.ndarray:
-    """An array, in which cells that numpy masks are missing; what they hide is not looked at.
+    """An array in which masked cells are missing; the values under a mask are not read.
 
-    Floats are NaN there, and other numbers and texts become objects, None where they are masked.
+    Masked floats become NaN. Arrays of other numbers or texts become objects, None where masked.
     """
     if not isinstance(data, np.ma.MaskedArray) or data.dtype.kind not in "biufOUTS":
         return np.asarray(data)
     if data.dtype.kind == "f":
         return data.filled(np.nan)
-    # As a dtype of bytes, of which texts are made elsewhere, an array could not hold None.
+    # An array of bytes cannot hold None, so bytes are decoded here as elsewhere.
     kept = np.char.decode(data.data, "utf-8", "surrogateescape") if data.dtype.kind == "S" else data
     cells = np.asarray(kept).astype(object)
     cells[np.ma.getmaskarray(data)] = None
@@ -91,14 +91,14 @@ def column(values: Any, argument: str) -> Column:
 
 
 def one_pair(x: Any, y: Any) -> Table:
-    """Two checked columns of the same records."""
+    """A table of two checked columns, x and y, of the same records."""
     pair = Table(("x", "y"), (column(x, "x"), column(y, "y")))
     same_length(pair.columns[0], pair.columns[1], "x and y")
     return pair
 
 
 def same_length(one: Column, other: Column, names: str) -> None:
-    """Refuse columns that do not belong to the same records."""
+    """Refuse columns of different lengths."""
     if len(one) != len(other):
         raise ValueError(
             f"expected {names} to have the same number of records, got {len(one)} and {len(other)}"
@@ -106,7 +106,7 @@ def same_length(one: Column, other: Column, names: str) -> None:
 
 
 def positions(names: Sequence[str], pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
-    """Where the two columns of every pair are, checked."""
+    """The positions of the two columns of every pair, checked."""
     if not len(pairs):
         raise ValueError("expected pairs to name at least one (x, y), got none")
     return np.array([[_position(names, name) for name in _two(pair)] for pair in pairs])
@@ -125,13 +125,13 @@ def _position(names: Sequence[str], name: Any) -> int:
     if isinstance(name, int | np.integer) and 0 <= name < len(names):
         return int(name)
     raise ValueError(
-        f"pairs has the column {name!r}, which X has not; use a name of its columns, or a "
-        f"position from 0 to {len(names) - 1}"
+        f"pairs has an unknown column {name!r}; use a name of a column of X, or a position from 0 "
+        f"to {len(names) - 1}"
     )
 
 
 def bounds_of(names: Sequence[str], bounds: BoundsOf | None, argument: str) -> tuple[Bounds, ...]:
-    """Public bounds for every column, checked."""
+    """The checked public bounds of every column."""
     if bounds is None:
         raise ValueError(
             f"MICr needs public bounds: pass {argument} as a (low, high) for each column, in "
@@ -169,13 +169,13 @@ def _one_bounds(pair: Any, name: str, argument: str) -> Bounds:
     return low, high
 
 
-# What dtypes are called in error texts: a dtype of text tells how long the longest one is.
+# Names of dtypes in error messages. The dtype itself would show the length of the longest text.
 _KINDS = {"U": "text", "T": "text", "S": "bytes", "V": "bytes", "M": "dates", "m": "durations"}
 _KINDS |= {"c": "complex numbers", "b": "booleans", "O": "objects", "f": "long floats"}
 
 
 def kind_of(dtype: np.dtype) -> str:
-    """What a dtype holds, and nothing else that it says."""
+    """The kind of values of a dtype, without its other properties."""
     return _KINDS.get(dtype.kind, "integers")
 
 
@@ -201,9 +201,10 @@ def _checked(table: Table, argument: str) -> Table:
 
 
 def _numbers(values: Shaped[np.ndarray, " n"], where: str) -> Column:
-    """The values, if they are finite numbers. Error texts never show one of them."""
+    """The values, if they are finite numbers. Error messages never show a value."""
     if values.dtype.kind == "b":
         return values.astype(np.uint8)
+    # Only long floats have more than 8 bytes, and binning does not support them.
     if values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise TypeError(
             f"expected numbers in {where}, got {kind_of(values.dtype)}; "

@@ -1,15 +1,16 @@
-"""What was spent, in all the units of the literature side by side.
+"""The privacy cost of events in all units of the literature.
 
-For everyone in the data:
-- epsilon: no output is more than e^epsilon times likelier than for a neighbour;
-- (epsilon, delta): the same, but for a chance of delta;
-- rho: the privacy loss is as if it were Gaussian of variance 2 rho (zCDP);
+Privacy of the people in the data:
+- epsilon: no output is more than e^epsilon times as likely as on a neighbouring data set;
+- (epsilon, delta): the same, up to a probability of delta;
+- rho: the privacy loss is bounded like a Gaussian one of variance 2 rho (zCDP);
 - nats: mutual information of one person's records and all outputs, given all other records.
 
-For whoever tests on the same data:
-- bits of max-information: how much likelier any finding is than on fresh data.
+Validity of later tests on the same data:
+- bits of max-information: how much more likely any finding is than on fresh data.
 
-Events are taken as fixed beforehand. What a ledger promises, whoever steers it, is its budget.
+All of these hold for events whose guarantees are fixed beforehand. If they are chosen adaptively,
+what holds is the budget of the ledger that was charged.
 """
 
 import math
@@ -21,22 +22,22 @@ from dpmic_jax.dp.accounting.composition import epsilon_at, totals
 from dpmic_jax.dp.accounting.events import Event, Guarantee, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float, check_positive_int
 
-# A record of 1024 numbers of 64 bits.
+# Default bound on the size of one person's records: 1024 numbers of 64 bits.
 RECORD_BITS = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyCost:
-    """One cost in five units. All are upper bounds; each holds for all events together.
+    """The privacy cost of all events together, in five units; all are upper bounds.
 
     Attributes:
       n: number of records.
-      epsilon: infinite if no epsilon holds without a delta.
-      approximate_epsilon, delta: together (epsilon, delta)-DP, at the delta that was asked for.
-      rho: of zCDP; if events have deltas of their own, up to these.
-      nats: about one person's records, given all the others'.
-      bits: of max-information with independent records, at beta.
-      beta: the chance that max-information leaves aside.
+      epsilon: of epsilon-DP; infinite if no epsilon holds without a delta.
+      approximate_epsilon, delta: of (epsilon, delta)-DP, at the delta that was asked for.
+      rho: of zCDP, up to the deltas of the events if they have any.
+      nats: mutual information about one person's records, given all other records.
+      bits: beta-approximate max-information, for independent records.
+      beta: the probability that max-information leaves out.
     """
 
     n: int
@@ -49,7 +50,7 @@ class PrivacyCost:
     beta: float
 
     def lines(self) -> list[tuple[str, str]]:
-        """Each unit's name and amount, in words."""
+        """The name and the amount of each unit, as text."""
         pair = f"({self.approximate_epsilon:.6g}, {self.delta:g})"
         return [
             ("epsilon", _or_none(self.epsilon, f"{self.epsilon:.6g}")),
@@ -67,23 +68,23 @@ class PrivacyCost:
 def privacy_cost(
     events: Iterable[Event], *, delta: float, beta: float, record_bits: int = RECORD_BITS
 ) -> PrivacyCost:
-    """What events cost together.
+    """The privacy cost of events together, in all units.
 
     Args:
-      events: of one data set.
+      events: releases from one data set, at least one.
       delta: at which to state (epsilon, delta)-DP; 0 for events that are epsilon-DP.
       beta: at which to state max-information, above 0 and below 1; half of a test's alpha is
         a good choice.
-      record_bits: what one person's records take at most, in bits. Without epsilon-DP they tell
-        at most everything with a small chance, which is a bound only if they are finite.
+      record_bits: an upper bound on the size of one person's records, in bits. A guarantee with
+        a delta may reveal all of them with a small probability, so `nats` depends on their size.
     """
-    # Imported here: a ledger that only records charges needs none of it.
+    # Imported here, so that a ledger which only records charges does not load them.
     from dpmic_jax.dp.information import total_mi
     from dpmic_jax.dp.max_information import max_information_after
 
     events = tuple(events)
     if not events:
-        raise ValueError("expected at least one event: nothing was spent")
+        raise ValueError("expected at least one event: nothing was charged")
     sums = totals(events)
     return PrivacyCost(
         n=events[0].n,
@@ -98,7 +99,7 @@ def privacy_cost(
 
 
 def of_guarantee(guarantee: Guarantee, *, n: int, delta: float, beta: float) -> PrivacyCost:
-    """What one release from n records costs that keeps a guarantee."""
+    """The privacy cost of one release from n records with this guarantee, in all units."""
     event = Event(
         mechanism="any",
         guarantee=guarantee,

@@ -1,4 +1,4 @@
-"""Tests of independence on the pairs that a screen selected. Nothing here is private."""
+"""Tests of independence for the pairs that a screen selected. Nothing here is private."""
 
 from dpmic_jax.inference.independence import CustomTest, IndependenceTest, PairTest, require_level
 from dpmic_jax.inference.monte_carlo import draws_needed

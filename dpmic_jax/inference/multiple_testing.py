@@ -1,7 +1,7 @@
-"""What may be rejected when several hypotheses are tested at once.
+"""Error control over several tests: adjusted p-values.
 
-Each kind of control turns p-values into adjusted ones: rejecting what is at most a level keeps the
-error at that level, however the tests depend on each other (pairs that share a column do).
+Rejecting the hypotheses whose adjusted p-value is at most a level keeps the error at that level.
+This holds for tests that depend on each other in any way, as those of pairs that share a column do.
 """
 
 from dataclasses import dataclass
@@ -14,48 +14,52 @@ PValues = Float[np.ndarray, " tests"]
 
 
 class Control(Protocol):
-    """A way to count errors over several tests."""
+    """Interface of the kinds of error control."""
 
     @property
     def error(self) -> str:
-        """What is kept at the level, in words."""
+        """The error that is controlled, in words."""
         ...
 
     def adjusted(self, p_values: PValues) -> PValues:
-        """The least level at which each hypothesis is rejected."""
+        """The smallest level at which each hypothesis is rejected."""
         ...
 
 
 @dataclass(frozen=True)
 class FamilyWise:
-    """The chance that any true hypothesis is rejected at all (Holm 1979)."""
+    """Control of the probability that any true hypothesis is rejected, by Holm (1979)."""
 
     @property
     def error(self) -> str:
+        """The error that is controlled, in words."""
         return "chance of any false discovery"
 
     def adjusted(self, p_values: PValues) -> PValues:
+        """Holm's adjusted p-values: max over j <= i of (m - j + 1) p_(j), at most 1."""
         # The smallest is tested at level/m, the next at level/(m - 1), until one is not rejected.
         order = np.argsort(p_values, kind="stable")
-        times = np.arange(len(p_values), 0, -1)
+        factors = np.arange(len(p_values), 0, -1)
         out = np.empty_like(p_values)
-        out[order] = np.minimum(np.maximum.accumulate(times * p_values[order]), 1.0)
+        out[order] = np.minimum(np.maximum.accumulate(factors * p_values[order]), 1.0)
         return out
 
 
 @dataclass(frozen=True)
 class FalseDiscovery:
-    """The expected share of true hypotheses among the rejected (Benjamini and Yekutieli 2001).
+    """Control of the false discovery rate, by Benjamini and Yekutieli (2001).
 
-    Their form for tests that depend in any way, not the one of Benjamini and Hochberg, which is
-    for tests that depend in certain ways.
+    It holds for tests that depend in any way; the procedure of Benjamini and Hochberg needs
+    independence or positive dependence.
     """
 
     @property
     def error(self) -> str:
+        """The error that is controlled, in words."""
         return "expected share of false discoveries"
 
     def adjusted(self, p_values: PValues) -> PValues:
+        """Adjusted p-values: min over j >= i of m (1 + 1/2 + ... + 1/m) p_(j) / j, at most 1."""
         from scipy.stats import false_discovery_control
 
-        return false_discovery_control(p_values, method="by") if len(p_values) else p_values
+        return false_discovery_control(p_values, method="by")

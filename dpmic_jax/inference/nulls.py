@@ -1,12 +1,13 @@
-"""The law of a measure of MICe for independent columns without ties: one table for all pairs.
+"""Null distribution of a measure of MICe for columns without ties: one table for all pairs.
 
-MICe looks at the ranks of two columns only, and not at the order of the records. If x and y are
+MICe depends on the ranks of two columns only, and not on the order of the records. If x and y are
 independent and their ranks unique, the ranks of y in the order of x are a uniform permutation,
-whatever the laws of x and y. So any measure of the characteristic matrix has one null law, that of
-a uniform permutation against 1, ..., n, and it depends on n and the plan of grids alone.
+whatever the distributions of x and y. So any measure of the characteristic matrix has one null
+distribution, that of a uniform permutation against 1, ..., n. It depends on n and on the plan of
+grids only.
 
-This holds too where ties are broken by independent draws for each column (`RandomTies(key)`), and
-not where tied values share a part.
+This also holds if ties are broken by independent draws for each column (`RandomTies(key)`), but not
+if tied values share a bin.
 """
 
 import os
@@ -29,16 +30,16 @@ from dpmic_jax.mic.ties import grouped_ties
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class NullLaw:
-    """Draws of a measure for independent columns.
+    """Draws from the null distribution of a measure.
 
-    One table serves many tests. Over tables, p-values are valid exactly (`ranks`); given the
-    table, the chance of p <= a is off by about sqrt(a (1 - a) / draws).
+    One table of draws serves many tests. Over random tables, p-values are exactly valid
+    (`monte_carlo`); given a table, P(p <= a) is off by about sqrt(a (1 - a) / draws).
 
     Attributes:
       n: number of records.
-      grids: the plan.
-      measure: name of what was measured.
-      values: the draws, in order.
+      grids: the plan of grids.
+      measure: name of the measure.
+      values: the draws, ascending.
     """
 
     n: int
@@ -48,12 +49,14 @@ class NullLaw:
 
     @property
     def draws(self) -> int:
+        """The number of draws."""
         return len(self.values)
 
     def p_values(self, observed: Float[np.ndarray, " pairs"]) -> Float[np.ndarray, " pairs"]:
-        """(1 + #{draws at least as large}) / (draws + 1) of each value."""
+        """P-value (1 + #{draws at least as large}) / (draws + 1) of each observed value."""
         observed = np.asarray(observed, np.float64)
-        # What is not a number is sorted behind all numbers, so it counts as large.
+        # Drawn NaNs are sorted after all numbers, so they count as large. An observed NaN would
+        # be found there too; it gets p = 1 instead.
         smaller = np.searchsorted(self.values, monte_carlo.lowered(observed), side="left")
         as_large = self.draws - np.where(np.isnan(observed), 0, smaller)
         return monte_carlo.p_values(as_large, self.draws)
@@ -62,8 +65,8 @@ class NullLaw:
         """Write the table and its settings to `path`, as npz."""
         if "<" in self.measure:
             raise ValueError(
-                f"the measure {self.measure} has no name by which a file could be told from "
-                "others: define it with def in a module"
+                f"the measure {self.measure} has no name that would identify it in a file: "
+                "define it with def in a module"
             )
         with open(path, "wb") as file:
             np.savez(
@@ -74,32 +77,34 @@ class NullLaw:
     def load(
         path: str | os.PathLike[str], *, statistic: MICe, n: int, measure: Measure = mic
     ) -> "NullLaw":
-        """Read a table, if it is that of the settings given."""
+        """Read a table that `save` wrote, and check that it is for these settings."""
         with np.load(path, allow_pickle=False) as file:
             missing = {"n", "grids", "measure", "values"} - set(file.files)
             if missing:
-                raise ValueError(f"{os.fspath(path)} is no table of NullLaw.save")
+                raise ValueError(f"{os.fspath(path)} was not written by NullLaw.save")
             found = {name: file[name] for name in file.files}
-        law = NullLaw(
+        null = NullLaw(
             n=int(found["n"]),
             grids=tuple(Grid(*map(int, grid)) for grid in found["grids"]),
             measure=str(found["measure"]),
             values=found["values"],
         )
-        law.check(statistic, n, measure)
-        return law
+        null.check(statistic, n, measure)
+        return null
 
     def check(self, statistic: MICe, n: int, measure: Measure) -> None:
-        """Refuse to be used for other settings than those it was made for."""
+        """Raise ValueError if the table was made for other settings than these."""
         wanted = {"n": n, "measure": name_of(measure), "grids": statistic.grids(n)}
         for name, value in wanted.items():
             if getattr(self, name) != value:
-                show = (
+                difference = (
                     "other values of B, c, master or sizes"
                     if name == "grids"
-                    else (f"{name}={getattr(self, name)}, and {name}={value} is asked for")
+                    else f"{name}={getattr(self, name)}, not {name}={value}"
                 )
-                raise ValueError(f"this null law is for {show}: make one with null_law")
+                raise ValueError(
+                    f"this null distribution is for {difference}: make another one with null_law"
+                )
 
 
 def null_law(
@@ -111,28 +116,28 @@ def null_law(
     key: AnyKey,
     devices: tuple[Device, ...] = (),
 ) -> NullLaw:
-    """Draw the null law of a measure of MICe for n records without ties.
+    """Draw from the null distribution of a measure of MICe for n records without ties.
 
-    The last ones are kept: the same settings and key give the same table at once.
+    Recent tables are cached: the same settings and key give the same table at once.
 
     Args:
-      statistic: `MICe(...)`; its rule for ties plays no part.
+      statistic: `MICe(...)`; its rule for ties does not matter.
       n: number of records.
       measure: what to read off each characteristic matrix: `mic`, `tic`, `mas`, ...
-      draws: how many; p-values are multiples of 1 / (draws + 1).
-      key: of the draws.
-      devices: where to run; the first device of JAX's default backend if none are given.
+      draws: number of draws; p-values are multiples of 1 / (draws + 1).
+      key: key of the draws.
+      devices: devices to run on; by default the first device of JAX's default backend.
     """
     if not isinstance(statistic, MICe):
         raise TypeError(
-            f"expected statistic to be MICe(...), got {type(statistic).__name__}: the null law of "
-            "MICr depends on the data, use Permutation"
+            f"expected statistic to be MICe(...), got {type(statistic).__name__}: the null "
+            "distribution of MICr depends on the data, use Permutation"
         )
     if n < 2:
         raise ValueError(f"expected at least 2 records, got n={n}")
-    # Without ties their rule plays no part, and a key in it would tell equal calls apart.
+    # The rule for ties does not matter here, but a key in it would miss the cache.
     statistic = replace(statistic, ties=grouped_ties)
-    words = np.asarray(jax.random.key_data(noise_key(key))).tolist()
+    words = np.asarray(jax.random.key_data(noise_key(key))).tolist()  # hashable, for the cache
     return _drawn(
         statistic, n, measure, monte_carlo.checked_draws(draws), tuple(words), tuple(devices)
     )
@@ -147,9 +152,10 @@ def _drawn(
     words: tuple[int, ...],
     devices: tuple[Device, ...],
 ) -> NullLaw:
-    cut = statistic.cut([np.arange(n)])
+    # One column against itself, which is shuffled in every draw but the observed one.
+    table = statistic.cut([np.arange(n)])
     values = shuffling.measured(
-        cut,
+        table,
         np.array([[0, 0]]),
         measure,
         range(shuffling.OBSERVED + 1, draws + 1),
@@ -157,11 +163,11 @@ def _drawn(
         devices=devices,
     )
     values = np.sort(np.concatenate(list(values)))
-    values.flags.writeable = False
-    return NullLaw(n=n, grids=cut.grids, measure=name_of(measure), values=values)
+    values.flags.writeable = False  # the cache shares it
+    return NullLaw(n=n, grids=table.grids, measure=name_of(measure), values=values)
 
 
 def name_of(measure: Measure) -> str:
-    """Where a measure is defined; in <> if nowhere that can be named."""
+    """Module and qualified name of a measure; with <> if it has no name of its own."""
     name = getattr(measure, "__qualname__", f"<{type(measure).__qualname__}>")
     return f"{getattr(measure, '__module__', '')}.{name}"

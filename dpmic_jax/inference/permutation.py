@@ -1,20 +1,23 @@
 """Permutation tests of independence: one column of a pair is shuffled against the other.
 
-If y is independent of x and its records are exchangeable, then given x and the set of values of y,
-y is that set in a uniform order s. Shuffling it by p_1, ..., p_D, uniform and independent of the
-data, gives the orders s, s p_1, ..., s p_D, which are independent and uniform: the observed value
-and the D others are exchangeable, and the p-value of `ranks` is valid for any statistic.
+If y is independent of x and its records are exchangeable, then given x and the multiset of values
+of y, y is that multiset in a uniform order s. Shuffling it by permutations p_1, ..., p_D, uniform
+and independent of the data, gives the orders s, s p_1, ..., s p_D, which are independent and
+uniform. So the observed value and the D others are exchangeable, and the p-value of `monte_carlo`
+is valid for any statistic.
 
-Codes stand for records, as they are a function of a record and of the set of all records:
+Codes are shuffled instead of records, since a code is a function of its record and of the multiset
+of all records:
 
-- MICr: of the value alone.
-- MICe with tied values in one part (`grouped_ties`): of the value and the set of values.
+- MICr: of the value only.
+- MICe with tied values in one bin (`grouped_ties`): of the value and the multiset of values.
 - MICe with ties broken at random (`RandomTies(key)`): of the value and a word that is drawn for
-  each record and column, and the set of both. Words are independent of the data and of each other,
-  so records with their words are exchangeable as records are. Words stay with their records when
-  these are shuffled: breaking ties anew in each draw but the first would be another test.
+  each record and column, and the multiset of both. Words are independent of the data and of each
+  other, so records with their words are as exchangeable as records. Words stay with their records
+  when these are shuffled: breaking ties anew in each draw but the first would be another test.
 
-The shuffles are the same for all pairs. So each p-value is valid, and they depend on each other.
+The shuffles are the same for all pairs. Each p-value is valid, and p-values of different pairs
+depend on each other.
 """
 
 import itertools
@@ -30,11 +33,11 @@ from dpmic_jax.data.table import BoundsOf, Pairs, bounds_of, positions, table
 from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.inference import monte_carlo, shuffling
 from dpmic_jax.inference.independence import (
+    MonteCarloTest,
     PairPositions,
     PValues,
+    bin_used,
     check_columns,
-    check_measure,
-    cut_used,
     renumbered,
 )
 from dpmic_jax.mic.batch import Device
@@ -43,22 +46,15 @@ from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Permutation:
-    """MICe or MICr of any columns, against shuffled ones (`permutation` says why that is valid).
-
-    Its p-values are not private.
+class Permutation(MonteCarloTest):
+    """Permutation test by MICe or MICr, for any columns. Its p-values are not private.
 
     Attributes:
       statistic: `MICe(...)` or `MICr(B=...)`.
       measure: what to read off each characteristic matrix; large if dependent.
-      draws: how many permutations; p-values are multiples of 1 / (draws + 1).
-      devices: where to run; the first device of JAX's default backend if none are given.
+      draws: number of permutations; p-values are multiples of 1 / (draws + 1).
+      devices: devices to run on; by default the first device of JAX's default backend.
     """
-
-    statistic: Statistic
-    measure: Measure = mic
-    draws: int = 10_000
-    devices: tuple[Device, ...] = ()
 
     def __post_init__(self):
         if not isinstance(self.statistic, MICe | MICr):
@@ -66,12 +62,7 @@ class Permutation:
                 "expected statistic to be MICe(...) or MICr(B=...), got "
                 f"{type(self.statistic).__name__}"
             )
-        check_measure(self.measure)
-        monte_carlo.checked_draws(self.draws)
-
-    @property
-    def smallest_p(self) -> float:
-        return monte_carlo.smallest_p(self.draws)
+        super().__post_init__()
 
     def p_values(
         self,
@@ -81,7 +72,7 @@ class Permutation:
         *,
         key: AnyKey,
     ) -> PValues:
-        """(1 + #{permutations at least as large}) / (draws + 1) of each pair."""
+        """P-values (1 + #{permutations at least as large}) / (draws + 1) of pairs."""
         check_columns(columns, pairs)
         if isinstance(self.statistic, MICr) and len(bounds) != len(columns):
             raise ValueError(
@@ -89,9 +80,9 @@ class Permutation:
                 f"columns, got {len(bounds)}"
             )
         used, places = renumbered(pairs)
-        cut = cut_used(columns, self.statistic, bounds, used)
+        binned = bin_used(columns, self.statistic, bounds, used)
         as_large = count_as_large(
-            cut, places, self.measure, self.draws, key=key, devices=self.devices
+            binned, places, self.measure, self.draws, key=key, devices=self.devices
         )
         return monte_carlo.p_values(as_large, self.draws)
 
@@ -107,7 +98,7 @@ def permutation_p_values(
     key: AnyKey,
     devices: Sequence[Device] = (),
 ) -> PValues:
-    """P-values of independence of some pairs of columns of a table, by permutation. Not private.
+    """P-values of the independence of pairs of columns, by permutation. Not private.
 
     Args:
       X: records by columns: an array, or a pandas, polars or pyarrow data frame.
@@ -115,9 +106,9 @@ def permutation_p_values(
       statistic: `MICe(...)`, with ties or without, or `MICr(B=...)`.
       bounds: for MICr, public (low, high) of every column of X, in order or by name.
       measure: what to read off each characteristic matrix; large if dependent.
-      draws: how many permutations; p-values are multiples of 1 / (draws + 1).
-      key: of the permutations.
-      devices: where to run; the first device of JAX's default backend if none are given.
+      draws: number of permutations; p-values are multiples of 1 / (draws + 1).
+      key: key of the permutations.
+      devices: devices to run on; by default the first device of JAX's default backend.
     """
     test = Permutation(statistic=statistic, measure=measure, draws=draws, devices=tuple(devices))
     data = table(X, "X")
@@ -126,7 +117,7 @@ def permutation_p_values(
 
 
 def count_as_large(
-    cut: BinnedTable,
+    binned: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     measure: Measure,
     draws: int,
@@ -135,15 +126,19 @@ def count_as_large(
     devices: Sequence[Device] = (),
     tile: int = 2**31,
 ) -> Int[np.ndarray, " pairs"]:
-    """In how many draws the measure of each pair is at least as large as observed."""
+    """The number of draws in which the measure of each pair is at least as large as observed."""
     all_draws = range(shuffling.OBSERVED, draws + 1)
-    tiles = shuffling.measured(cut, pairs, measure, all_draws, key=key, devices=devices, tile=tile)
+    tiles = shuffling.measured(
+        binned, pairs, measure, all_draws, key=key, devices=devices, tile=tile
+    )
+    # Draw 0 of all pairs comes first; tiles need not end where it does.
     observed = np.zeros(0)
     while len(observed) < len(pairs):
         observed = np.concatenate([observed, next(tiles)])
-    observed, first = observed[: len(pairs)], observed[len(pairs) :]
+    observed, rest = observed[: len(pairs)], observed[len(pairs) :]
     counts, lane = np.zeros(len(pairs), np.int64), 0
-    for values in itertools.chain([first], tiles):
+    for values in itertools.chain([rest], tiles):
+        # A tile may hold a pair several times, so `np.add.at`: counts[pair] += would add once.
         pair = np.arange(lane, lane + len(values)) % len(pairs)
         np.add.at(counts, pair, monte_carlo.at_least(values, observed[pair]))
         lane += len(values)

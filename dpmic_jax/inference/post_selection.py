@@ -1,14 +1,15 @@
-"""Test the pairs that a private screen selected on the very records that it selected them on.
+"""Test the pairs that a private screen selected, on the same records that it selected them on.
 
-A pair that was chosen because it looks dependent is likely to pass a test of dependence, dependent
-or not. Privacy bounds how much: if what the analyst has seen has beta-approximate max-information
-k with the records, whatever happens with chance q when the pairs are chosen from other records of
-the same kind happens with chance at most 2^k q + beta here (Rogers, Roth, Smith and Thakkar 2016).
-Chosen from other records, a control at level (alpha - beta) / 2^k errs at most so often; so on the
-same records it errs with at most alpha. A share of false discoveries, which is in [0, 1], is an
-average of such chances over its thresholds, so the same holds of its expectation.
+A pair that was selected because it looks dependent is likely to pass a test of dependence, whether
+it is dependent or not. Privacy bounds this effect. If the analyst's releases have beta-approximate
+max-information k with the records, an event of probability q for pairs selected on independent
+records has probability at most 2^k q + beta for pairs selected on the same records (Rogers, Roth,
+Smith and Thakkar 2016). On independent records, error control at level (alpha - beta) / 2^k errs
+with at most that probability; so on the same records it errs with probability at most alpha. The
+proportion of false discoveries, which is in [0, 1], is an average of such probabilities over
+thresholds, so the same bound holds for its expectation.
 
-Records have to be drawn independently from one law.
+Records have to be drawn independently from one distribution.
 """
 
 import json
@@ -24,32 +25,32 @@ from dpmic_jax.data.limits import Column
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey
-from dpmic_jax.inference.independence import IndependenceTest
+from dpmic_jax.inference.independence import IndependenceTest, renumbered
 from dpmic_jax.inference.multiple_testing import Control, FamilyWise
 from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
 from dpmic_jax.results import ScreenResult
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
-FAMILY_WISE, BY_PRIVACY = FamilyWise(), MaxInformationCorrection()
-_ROWS = 2**18
-_MOST_DRAWS = 10**8  # that are worth proposing
-_USUAL = 1e-4
+FAMILY_WISE, MAX_INFORMATION = FamilyWise(), MaxInformationCorrection()
+_ROWS = 2**18  # rows that are read at a time
+_MOST_DRAWS = 10**8  # more draws than this are not suggested
+_USUAL_P = 1e-4  # smallest p-value of the usual 10 000 draws
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PostSelection:
-    """P-values of selected pairs, and which hypotheses of independence may be rejected.
+    """P-values of selected pairs, and which hypotheses of independence are rejected.
 
-    All of it is computed from the records without noise: it is not private.
+    All of it is computed from the records without noise, and is not private.
 
     Attributes:
-      names: of x and y of each pair, in the order of the screen's result.
-      p_values: of each pair, as if it had not been selected.
-      adjusted: for all pairs together; rejected where at most `correction.level`.
-      alpha: the error that is kept.
-      error: what kind of error, in words.
-      correction: what the selection costs.
-      advice: why nothing can be rejected and what would help; empty if something can.
+      names: names of x and y of each pair, in the order of the screen's result.
+      p_values: p-value of each pair, not corrected for the selection.
+      adjusted: adjusted p-values; rejected where at most `correction.level`.
+      alpha: bound on the error.
+      error: the error that is controlled, in words.
+      correction: the correction for the selection.
+      advice: why nothing can be rejected, and what would help; empty if something can.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -63,11 +64,11 @@ class PostSelection:
     @property
     def rejected(self) -> Bool[np.ndarray, " pairs"]:
         """Which pairs are called dependent."""
-        # A level of 0.0 is one below all floats: a p-value that is 0.0 too may be above it.
+        # A level of 0.0 has underflowed: a p-value that has underflowed too may be above it.
         return (self.adjusted <= self.correction.level) & (self.correction.level > 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON can hold it, marked as not private."""
+        """The result as a dictionary of JSON values, marked as not private."""
         rows = zip(self.names, self.p_values, self.adjusted, self.rejected, strict=True)
         return {
             "privacy": NOT_PRIVATE,
@@ -82,6 +83,7 @@ class PostSelection:
         }
 
     def to_json(self) -> str:
+        """The result as JSON, marked as not private."""
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def __repr__(self) -> str:
@@ -109,32 +111,34 @@ def post_selection(
     key: AnyKey,
     alpha: float = 0.05,
     control: Control = FAMILY_WISE,
-    guard: Guard = BY_PRIVACY,
+    guard: Guard = MAX_INFORMATION,
     prior_events: Sequence[Event] = (),
 ) -> PostSelection:
-    """Which of the released pairs are dependent in the population, at a level that stays valid.
+    """Test which of the released pairs are dependent in the population, at a valid level.
 
-    The p-values are not private: for the analyst, not for release.
+    The p-values are not private: they are for the analyst, not for release.
 
     Args:
-      result: of `screen`; its pairs are tested. Of a result with many pairs take the
-        strongest, `result.top(20)`: what is made of it alone is covered.
-      table: the very table that was screened.
-      bounds: as for the screen.
-      test: `NullTable()` for columns without ties, `Permutation(...)` for any, or
-        `CustomTest(function)` with a function of your own (x, y, key) -> p.
-      key: of the test's random draws, any JAX key; another than the screen's.
+      result: result of `screen`, whose pairs are tested. Of a result with many pairs take the
+        strongest, `result.top(20)`: any selection by the result alone is covered.
+      table: the table that was screened.
+      bounds: the bounds of the screen.
+      test: `NullTable()` for columns without ties, `Permutation(...)` for any columns, or
+        `CustomTest(function)` for a function (x, y, *, key) -> p of your own.
+      key: key of the test's random draws, any JAX key; not the screen's.
       alpha: the error that is allowed.
-      control: `FamilyWise()`, no false discovery at all, or `FalseDiscovery()`, few of them.
+      control: `FamilyWise()` for the probability of any false discovery, or `FalseDiscovery()` for
+        their expected proportion.
       guard: `MaxInformationCorrection()`, or `Bonferroni()`, which is better for few candidates.
-      prior_events: other private releases from these records that had a say in what is tested,
-        such as `book.events` of a ledger; the screen's own event may be among them.
+      prior_events: events of other private releases from these records that influenced what is
+        tested, such as `ledger.events`; the screen's own event may be among them.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"expected 0 < alpha < 1 (Theorem 1.3), got {alpha}")
     if not len(result.pairs):
         raise ValueError("the screen released no pair, so there is nothing to test")
     event = Event.from_json(result.statement.event)
+    # Equal events are one release: the screen's own may come from the ledger as well.
     events = tuple(dict.fromkeys((event, *prior_events)))
     selected = len(result.pairs)
     correction = guard.correction(events, alpha, selected=selected, candidates=result.candidates)
@@ -142,7 +146,8 @@ def post_selection(
     _check_columns(source, result)
     if (n := source.validate()) != event.n:
         raise ValueError(
-            f"table has {n} records, the screened one had {event.n}: pass the one that was screened"
+            f"table has {n} records, the screened table had {event.n}: pass the table that was "
+            "screened"
         )
     columns, limits, pairs = _tested(source, result)
     p_values = np.asarray(test.p_values(columns, pairs, limits, key=key), np.float64)
@@ -160,6 +165,7 @@ def post_selection(
 def _adjusted(
     control: Control, p_values: Float[np.ndarray, " pairs"], correction: Correction
 ) -> Float[np.ndarray, " pairs"]:
+    """Adjusted p-values of the tested pairs; hypotheses that were not tested have p = 1."""
     untested = np.ones(correction.hypotheses - len(p_values))
     return control.adjusted(np.concatenate([p_values, untested]))[: len(p_values)]
 
@@ -167,7 +173,7 @@ def _adjusted(
 def _check_columns(source: Source, result: ScreenResult) -> None:
     if source.names != result.names:
         raise ValueError(
-            "table and bounds give other columns than those that were screened: pass the same "
+            "table and bounds have other columns than those that were screened: pass the same "
             "table and bounds as to screen"
         )
 
@@ -175,11 +181,11 @@ def _check_columns(source: Source, result: ScreenResult) -> None:
 def _tested(
     source: Source, result: ScreenResult
 ) -> tuple[list[Column], list[Any], Int[np.ndarray, "pairs 2"]]:
-    """The columns that are in a selected pair, and the pairs by their places among them."""
-    used, places = np.unique(result.pairs, return_inverse=True)
-    parts = [[batch[i] for i in used] for batch in source.batches(_ROWS)]
-    columns = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-    return columns, [source.bounds[i] for i in used], places.reshape(result.pairs.shape)
+    """The columns of the selected pairs, their bounds, and the pairs as positions among them."""
+    used, places = renumbered(result.pairs)
+    batches = [[batch[i] for i in used] for batch in source.batches(_ROWS)]
+    columns = [np.concatenate(pieces) for pieces in zip(*batches, strict=True)]
+    return columns, [source.bounds[i] for i in used], places
 
 
 def _advice(
@@ -191,15 +197,16 @@ def _advice(
     n: int,
     alpha: float,
 ) -> str:
-    """Empty if the smallest p-values that the test can have would be rejected."""
+    """Advice for more power; empty if the smallest p-values of the test would be rejected."""
     level, smallest = correction.level, test.smallest_p
     needed = float(_adjusted(control, np.full(selected, smallest), correction).min())
     if needed <= level and level > 0:
         return ""
+    # Adjusted p-values are proportional to p-values, and the smallest p is about 1 / draws.
     draws = math.ceil(needed / (smallest * level)) if smallest * level > 0 else math.inf
     ways = [f"{draws} draws or more"] if draws <= _MOST_DRAWS else []
-    # A level that 10 000 draws reach, for tests that could have any p-value.
-    ways.append(guard.remedy(max(needed, _USUAL * selected), n, alpha))
+    # For tests that could give any p-value, a level that 10 000 draws reach.
+    ways.append(guard.remedy(max(needed, _USUAL_P * selected), n, alpha))
     ways.append(
         "screening one half of the records and testing on the other, which needs no correction"
     )

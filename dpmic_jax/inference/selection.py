@@ -1,7 +1,7 @@
-"""What a selection on the same records costs a test: two ways to pay, each valid by itself.
+"""Corrections for testing pairs on the records that selected them. Each is valid by itself.
 
-Choose one before looking at p-values: whoever takes the better of two afterwards errs more often
-than either.
+Choose one before looking at p-values: taking the better of two afterwards has a larger error than
+either.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from dpmic_jax.dp.max_information import corrected_level_after, largest_epsilon
 
 
 class Correction(NamedTuple):
-    """At which level, and over how many hypotheses, errors are controlled.
+    """The level and the number of hypotheses of the error control.
 
     Attributes:
-      level: what adjusted p-values are compared with.
-      hypotheses: how many p-values are adjusted together; those that were not tested count as 1.
-      reason: the theorem behind it, in words.
+      level: level that adjusted p-values are compared with.
+      hypotheses: number of p-values that are adjusted together; those not tested count as 1.
+      reason: the theorem behind the correction, in words.
     """
 
     level: float
@@ -27,36 +27,37 @@ class Correction(NamedTuple):
 
 
 class Guard(Protocol):
-    """A way to make up for the selection."""
+    """Interface of the corrections for a selection."""
 
     def correction(
         self, events: Sequence[Event], alpha: float, *, selected: int, candidates: int
     ) -> Correction:
-        """What is left of alpha.
+        """The correction that keeps the error at alpha.
 
         Args:
           events: the private releases that the analyst has seen.
           alpha: the error that is allowed.
-          selected: how many pairs are tested.
-          candidates: among how many they were selected.
+          selected: number of pairs that are tested.
+          candidates: number of pairs that they were selected from.
         """
         ...
 
     def remedy(self, level: float, n: int, alpha: float) -> str:
-        """What would leave at least `level`, in words."""
+        """What would leave a level of at least `level`, in words."""
         ...
 
 
 @dataclass(frozen=True)
 class MaxInformationCorrection:
-    """By max-information: the level falls with epsilon and n, not with the number of candidates.
+    """Correct the level by max-information; it falls with epsilon and n, not with the candidates.
 
-    It covers any use of the releases: pairs, tests, statistics and settings may be chosen by them.
+    It covers any use of the releases: pairs, tests, statistics and settings may depend on them.
     """
 
     def correction(
         self, events: Sequence[Event], alpha: float, *, selected: int, candidates: int
     ) -> Correction:
+        """The corrected level (alpha - beta) / 2^k for k bits of max-information."""
         found = corrected_level_after(alpha, events)
         reason = (
             f"what was seen has at most {found.bits:.3g} bits of max-information with the records, "
@@ -65,24 +66,27 @@ class MaxInformationCorrection:
         return Correction(found.level, selected, reason)
 
     def remedy(self, level: float, n: int, alpha: float) -> str:
+        """The largest epsilon that leaves `level`, in words."""
         if level >= alpha:
-            return "fewer pairs: no epsilon leaves a level for so many"
+            return "fewer pairs: no epsilon leaves a level for this many"
         return f"an epsilon of {largest_epsilon(level, n=n, alpha=alpha):.2g} in all, or less"
 
 
 @dataclass(frozen=True)
 class Bonferroni:
-    """As if all candidates had been tested: those that were not selected count as p = 1.
+    """Count all candidates as tested; those that were not selected have p = 1.
 
-    P-values that are only raised stay valid, so any control of all candidates holds, by whatever
-    the selection was made. It covers the choice of pairs, not of test or settings.
+    Raised p-values stay valid, so error control over all candidates holds for any selection. It
+    covers the choice of pairs, not the choice of the test or its settings.
     """
 
     def correction(
         self, events: Sequence[Event], alpha: float, *, selected: int, candidates: int
     ) -> Correction:
+        """Level alpha over all candidates."""
         reason = f"all {candidates} pairs that the screen looked at count as tested"
         return Correction(alpha, candidates, reason)
 
     def remedy(self, level: float, n: int, alpha: float) -> str:
+        """Fewer candidates, in words."""
         return "fewer candidates"

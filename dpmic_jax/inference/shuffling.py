@@ -1,12 +1,13 @@
-"""Score pairs of columns of which one is shuffled against the other.
+"""Score pairs of columns with one column shuffled against the other.
 
-Codes are made once a column. A record's codes depend on its own value and on the set of all
-values, not on where it stands, so shuffling codes is shuffling records. A lane is one pair in
-one draw; lanes are numbered draw by draw, and a tile has room for a fixed number of them. One
-program draws words, one lays out the codes of a tile's lanes, and the tile's own programs do the
-rest: only the second knows the number of columns, and none that of pairs or draws.
+Codes are made once for each column. A record's codes depend on its own value and on the multiset of
+all values, not on its position, so shuffling codes is shuffling records. A lane is one pair in one
+draw. Lanes are numbered draw by draw, and a tile holds a fixed number of them. One program draws
+random words, one lays out the codes of a tile's lanes, and the programs of `mic` do the rest. Only
+the second program depends on the number of columns, and none depends on the number of pairs or
+draws, so they are seldom compiled anew.
 
-Everything is integer (`exact_gains`): a lane has the same value in any tile, on any device.
+All arithmetic is in integers (`exact_gains`): a lane has the same value in any tile, on any device.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,28 +38,30 @@ from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, o
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 
-# The draw in which nothing is shuffled.
-OBSERVED = 0
-MOST_DRAWS = 2**31 - 2
-# What the shuffles of a tile may take, 40 bytes a record and lane.
-SHUFFLE_BYTES = 2**28
-# Programs are laid out for so many lanes, however many there are: one set serves all calls.
+OBSERVED = 0  # the draw in which nothing is shuffled
+MOST_DRAWS = 2**31 - 2  # the number of the last draw fits int32
+SHUFFLE_BYTES = 2**28  # memory for the shuffles of a tile
+_BYTES_PER_RECORD = 40  # of one lane, while its shuffle is drawn and applied
+# Programs are laid out for this many lanes, however many there are: one set serves all calls.
 PLANNED_LANES = 10_000
-# Folded into the key first: a key that also breaks ties (`RandomTies(key)`) gives other words here.
+# "shuf" in ASCII. It is folded into the key first, so that a key that also breaks ties
+# (`RandomTies(key)`) gives other words here.
 _PURPOSE = 0x73687566
 
 
 def shuffles(
     key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int, mesh: Mesh
 ) -> Int[np.ndarray, "lanes n"]:
-    """A uniform permutation of n records for each draw, the same for the same draw; none for 0.
+    """A uniform permutation of n records for each draw; the identity for draw 0.
 
-    The ranks of n independent words of 64 bits. Two of them are equal, and then in order, with
-    a probability below n^2 / 2^65, which bounds the distance from uniform.
+    Lanes of the same draw have the same permutation. It sorts n independent words of 64 bits. The
+    probability that two of them are equal is below n^2 / 2^65, which bounds the total variation
+    distance from uniform.
     """
     program, given = _drawing(key, draws, n)
     words = np.asarray(compiled(program, mesh, *given)(*given))[..., :n]
     high, low = words.swapaxes(0, 1)
+    # The pairs of a draw share its order, so each draw is sorted once.
     distinct, first, lane = np.unique(draws, return_index=True, return_inverse=True)
     words = high[first].astype(np.uint64) << np.uint64(32) | low[first]
     orders = np.argsort(words, axis=1, kind="stable").astype(np.int32)
@@ -67,7 +70,8 @@ def shuffles(
 
 
 def _drawing(key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int) -> Call:
-    # More words than records, so that few programs serve all n.
+    # Words for the next power of two of records, so that few programs serve all n. Another size
+    # may draw other words, and so change the results of a seed.
     most = max(64, 1 << (n - 1).bit_length())
     program = Program(_words, (("most", most),), (EVERYWHERE, SPLIT), SPLIT)
     return program, (np.asarray(jax.random.key_data(noise_key(key))), draws.astype(np.int32))
@@ -83,7 +87,7 @@ def _words(
 
 
 def measured(
-    cut: BinnedTable,
+    table: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
     measure: Measure,
     draws: range,
@@ -94,24 +98,24 @@ def measured(
 ) -> Iterator[Float[np.ndarray, " lanes"]]:
     """The measure of every pair in every draw: of all pairs in the first draw, and so on.
 
-    All pairs of a draw share its shuffle.
+    All pairs of a draw share its shuffle. Values come in chunks, one for each tile.
 
     Args:
-      cut: the columns.
+      table: the columns.
       pairs: the two columns of each pair; the second is shuffled.
       measure: what to read off each characteristic matrix.
-      draws: which ones; in draw 0 nothing is shuffled.
-      key: of the shuffles.
-      devices: where to run; the first device of JAX's default backend if none are given.
+      draws: the draws to score; nothing is shuffled in draw 0.
+      key: key of the shuffles.
+      devices: devices to run on; by default the first device of JAX's default backend.
       tile: the most lanes that a device scores at a time.
     """
     devices = devices or jax.devices()[:1]
-    run = _Tiles(cut, pairs, draws, key=noise_key(key), devices=devices, tile=tile)
+    run = _Tiles(table, pairs, draws, key=noise_key(key), devices=devices, tile=tile)
     with tqdm(total=len(pairs) * len(draws), unit="draw", disable=None, delay=1) as bar:
         for information in run:
-            values = np.asarray(measure(read.characteristic(cut.grids, information)))
+            values = np.asarray(measure(read.characteristic(table.grids, information)))
             if values.shape != information.shape[2:]:
-                raise ValueError("expected measure to give one number a matrix, as mic does")
+                raise ValueError("expected measure to give one number for each matrix, as mic does")
             yield values
             bar.update(len(values))
 
@@ -121,7 +125,7 @@ class _Tiles:
 
     def __init__(
         self,
-        cut: BinnedTable,
+        table: BinnedTable,
         pairs: Int[np.ndarray, "pairs 2"],
         draws: range,
         *,
@@ -130,20 +134,21 @@ class _Tiles:
         tile: int,
     ):
         self._mesh, self._workers = Mesh(np.array(devices), ("pairs",)), batch.workers(devices)
-        self._n, self._pairs, self._draws, self._key = cut.n, pairs, draws, key
-        codes = cheaper_codes(cut.masters, cut.rows)
+        self._n, self._pairs, self._draws, self._key = table.n, pairs, draws, key
+        codes = cheaper_codes(table.masters, table.rows)
         self._empty = codes.empty if isinstance(codes, RefinedCodes) else ()
-        self._records = jax.tree.leaves(codes)[0].shape[-1]  # with those that only pad
-        room = max(1, SHUFFLE_BYTES // (40 * self._records))
-        layout = batch.layout_for(cut.grids, PLANNED_LANES, devices[0].platform)
+        self._records = jax.tree.leaves(codes)[0].shape[-1]  # with padding
+        room = max(1, SHUFFLE_BYTES // (_BYTES_PER_RECORD * self._records))
+        layout = batch.layout_for(table.grids, PLANNED_LANES, devices[0].platform)
+        # A power of two: a layout is compiled, and few layouts serve tables of all sizes.
         layout = layout._replace(pairs=min(layout.pairs, 1 << (room.bit_length() - 1)))
         self._room, self._tile = layout.pairs, min(tile, layout.pairs)
-        self._codes, gains = on_devices(self._mesh, (codes, exact_gains(cut.n)))
+        self._codes, gains = on_devices(self._mesh, (codes, exact_gains(table.n)))
         self._optimise = batch.Optimiser(layout, self._mesh, gains, self._others(layout))
         self._lay_out, self._count, _ = self._optimise.others
 
     def _others(self, layout: Layout) -> list[Call]:
-        """What is compiled beside the optimiser, with arguments of the shapes that it gets."""
+        """The other programs, with arguments of their shapes: all are compiled in parallel."""
         lanes = np.zeros(self._room * self._mesh.size, np.int32)
         orders = jax.ShapeDtypeStruct((len(lanes), self._records), np.int32)
         given = self._codes, lanes, lanes, orders
@@ -157,7 +162,7 @@ class _Tiles:
 
     def __iter__(self) -> Iterator[Int[np.ndarray, "entries 2 lanes"]]:
         lanes, most = len(self._pairs) * len(self._draws), self._tile * self._mesh.size
-        # As many tiles as keep all workers busy to the end, of even size.
+        # Tiles of even size, a multiple of the workers, so that all are busy to the end.
         tiles = min(-(-lanes // (most * self._workers)) * self._workers, lanes)
         tasks = (range(i * lanes // tiles, (i + 1) * lanes // tiles) for i in range(tiles))
         return batch.in_order(self._run, tasks, self._workers)
@@ -168,7 +173,7 @@ class _Tiles:
         pair, draw, number = batch.share_out(chosen, self._mesh.size, self._room)
         orders = np.empty((len(draw), self._records), np.int32)
         orders[:, : self._n] = shuffles(self._key, draw, self._n, self._mesh)
-        # Records that only pad stay where they are.
+        # Padding stays where it is.
         orders[:, self._n :] = np.arange(self._n, self._records)
         first, second = self._pairs[pair].astype(np.int32).T
         sides = self._lay_out(self._codes, first, second, orders)
@@ -187,19 +192,20 @@ def _side_by_side(
     second: Integer[Array, " lanes"],
     orders: Integer[Array, "lanes n"],
 ) -> _Sides:
-    """Take the two columns of every lane, and shuffle the second."""
+    """The codes of the two columns of every lane, the second column shuffled."""
     both = jnp.concatenate([first, second])
 
-    def shuffled(codes):  # "sizes columns n"
-        moved = jnp.take_along_axis(
+    def side_by_side(codes):  # "sizes columns n"
+        shuffled = jnp.take_along_axis(
             codes[:, second], orders[None], axis=2, mode="promise_in_bounds"
         )
-        return jnp.concatenate([codes[:, first], moved], axis=1)
+        return jnp.concatenate([codes[:, first], shuffled], axis=1)
 
     if isinstance(columns, DirectCodes):
-        return shuffled(columns.masters), shuffled(columns.rows)
+        return side_by_side(columns.masters), side_by_side(columns.rows)
+    # Shuffling moves the fine codes of records; the edges of a column's bins stay.
     fine, edges = columns.codes, columns.edges
-    codes = shuffled(fine.masters[None]), shuffled(fine.rows[None])
+    codes = side_by_side(fine.masters[None]), side_by_side(fine.rows[None])
     return *codes, edges.masters[:, both], edges.rows[:, both]
 
 
@@ -214,7 +220,7 @@ def _count_sides(
     *,
     layout: Layout,
 ) -> BucketCounts:
-    """`count` the columns of all lanes; `empty` is that of `RefinedCodes`, if any."""
+    """Count the master grids of all lanes; `empty` is that of `RefinedCodes`, if any."""
     masters, rows, *edges = sides
     lane = jnp.arange(layout.pairs, dtype=jnp.int32)
     table = (

@@ -1,6 +1,6 @@
-"""A statistic, a sensitivity and a noise law make something that may be released."""
+"""Mechanisms: a statistic, its sensitivity and noise."""
 
-from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrGauss, MICrLap
+from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrCube, MICrGauss, MICrLap
 from dpmic_jax.mechanisms.bounds import (
     EqualCells,
     OctaveCells,
@@ -20,6 +20,7 @@ __all__ = [
     "EqualCells",
     "HistogramRelease",
     "MICeLap",
+    "MICrCube",
     "MICrGauss",
     "MICrHistogram",
     "MICrLap",

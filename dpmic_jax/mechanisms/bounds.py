@@ -1,4 +1,4 @@
-"""A range for a column, bought privately: two quantiles inside a wide public interval.
+"""Private bounds of a column: two quantiles inside a wide public interval.
 
 The public interval is cut into public cells. An end of the range is the outer edge of the cell
 that holds the record of a given rank, chosen by permute-and-flip with half of epsilon.
@@ -36,7 +36,7 @@ from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.dp.selection import PermuteAndFlip
 from dpmic_jax.mechanisms.inputs import Held, held_column
-from dpmic_jax.runs.charged import AnyLedger, Payment, charged_release
+from dpmic_jax.runs.charged import AnyLedger, ReleaseCharge, charged_release
 
 _MOST_CELLS = 2**20
 _MARGIN = Context(prec=30)
@@ -49,9 +49,9 @@ class PrivateBounds:
     Attributes:
       low: the lower end; always below `high`, and both within the public interval.
       high: the upper end.
-      event: what it cost.
-      key_is_secret: whether the choice came from a secret key. If not, whoever guesses the seed can
-        undo it: the range is for research, not for publication.
+      event: what was charged for it.
+      key_is_secret: whether the choice came from a secret key. If not, anyone who guesses the seed
+        can undo it: the range is for research, not for publication.
       receipt: of the charge, if `ledger=` was given.
     """
 
@@ -205,13 +205,15 @@ class QuantileBounds:
         event: Event | None = None,
         ledger: AnyLedger = None,
     ) -> PrivateBounds:
-        """Buy the range of a column of numbers.
+        """Release a range of a column of numbers.
 
         What is no number, or missing, counts as the midpoint of `within`. The other arguments are
         those of `MICrLap.release`.
         """
         held = held_column(x)
-        with charged_release(self._cost, held.n, 1, Payment(key, label, event, ledger)) as run:
+        with charged_release(
+            self._cost, held.n, 1, ReleaseCharge(key, label, event, ledger)
+        ) as run:
             scores = map(jnp.asarray, self.scores(self._values(held)))
             keys = jax.random.split(event_key(run.key, run.event))
             low, high = (
@@ -232,12 +234,12 @@ class QuantileBounds:
         """The exact probability of every range that `release` may give; for a few dozen cells."""
         scores = self.scores(self._values(held_column(x)))
         lows, highs = (self.selector().pmf(score.tolist()) for score in scores)
-        law: dict[Bounds, Fraction] = {}
+        found: dict[Bounds, Fraction] = {}
         for low, p in enumerate(lows):
             for high, q in enumerate(highs):
                 ends = self._range(low, high)
-                law[ends] = law.get(ends, Fraction(0)) + p * q
-        return law
+                found[ends] = found.get(ends, Fraction(0)) + p * q
+        return found
 
     def scores(self, values: Column) -> tuple[Int32[np.ndarray, " cells"], ...]:
         """Of every cell, for the lower end and for the upper one."""
@@ -262,13 +264,13 @@ def private_bounds(
     event: Event | None = None,
     ledger: AnyLedger = None,
 ) -> PrivateBounds:
-    """Buy a range for a column: two private quantiles inside a wide public interval.
+    """Release a range of a column: two private quantiles inside a wide public interval.
 
     `QuantileBounds(epsilon=epsilon, within=within).release(x, ...)`: see there for what it costs,
     and to choose quantiles and cells.
     """
-    law = QuantileBounds(epsilon=epsilon, within=within)
-    return law.release(x, key=key, label=label, event=event, ledger=ledger)
+    mechanism = QuantileBounds(epsilon=epsilon, within=within)
+    return mechanism.release(x, key=key, label=label, event=event, ledger=ledger)
 
 
 def counts_below(values: Column, edges: Sequence[float]) -> Int[np.ndarray, " edges"]:

@@ -6,19 +6,15 @@ the noise at r - v inside, and its tail mass at the ends 0 and 1. It is the esti
 squared error if the prior is right. Measured in `dpmic paper tables`; nothing is promised.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.dp.accounting.events import ZCDP
 from dpmic_jax.mechanisms.release import Release
 
 _GRID = 512
 _FEWEST = 50  # released values that a prior may be fitted to
-
-Values = Float[np.ndarray, "*shape"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +37,7 @@ def debias(release: Release, prior: BetaPrior = FAMILY) -> Float[np.ndarray, "*s
     """Posterior means of the released values.
 
     Args:
-      release: from `MICrLap`, `MICrGauss` or `MICeLap`; it has to be marked with its scale.
+      release: of `MICrLap`, `MICrGauss`, `MICrCube` or `MICeLap`.
       prior: of the values; `fitted_prior(release)` where many were released.
 
     Returns:
@@ -91,7 +87,7 @@ def _likelihood(
     release: Release,
 ) -> tuple[Int[np.ndarray, "*shape"], Float[np.ndarray, "seen cells"]]:
     """Which distinct value each released one is, and L(r | v) of those for v in each cell."""
-    below = chance_below(release)
+    below = release.noise.cdf
     edges = np.linspace(0, 1, _GRID + 1)
     middle = (edges[1:] + edges[:-1]) / 2
     # Equal values have equal means, and a lattice has few points where noise is large.
@@ -101,17 +97,3 @@ def _likelihood(
     likelihood = (below_edges[:, :-1] - below_edges[:, 1:]) * _GRID
     likelihood[seen <= 0], likelihood[seen >= 1] = below(-middle), below(middle - 1)
     return place, likelihood
-
-
-def chance_below(release: Release) -> Callable[[Values], Values]:
-    """The distribution function of the noise of a release."""
-    from scipy.special import ndtr
-
-    standard = ndtr if isinstance(release.event.guarantee, ZCDP) else _laplace
-    return lambda value: standard(value / release.scale)
-
-
-def _laplace(value: Values) -> Values:
-    """Distribution function of Laplace noise of scale 1."""
-    tail = np.exp(-np.abs(value)) / 2
-    return np.where(value < 0, tail, 1 - tail)

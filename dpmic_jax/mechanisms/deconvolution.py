@@ -2,7 +2,7 @@
 
 A side x side histogram of (x, y), of equal cells on public bounds, is noised once. Its cells
 are too small to be read one by one, but any few of their sums can be: a table of 2 merged rows
-by `side` columns has 2 side entries, and the law of the noise in each is known.
+by `side` columns has 2 side entries, and the distribution of the noise in each is known.
 
 **Deconvolution.** Column j of such a table shows (a_j, b_j), where a_j is near normal about its
 expectation u_j with variance u_j + m v: Poisson sampling, and m merged cells of noise of

@@ -13,19 +13,20 @@ characteristic matrix and every statistic that is read off it.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import Event, PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.rng.keys import is_secret
 from dpmic_jax.mechanisms import deconvolution
-from dpmic_jax.mechanisms.base import OnBounds, Positions
+from dpmic_jax.mechanisms.base import OnBounds, Positions, Settings
 from dpmic_jax.mechanisms.deconvolution import Design
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise
 from dpmic_jax.mic.batch import Device
@@ -65,7 +66,6 @@ class MICrHistogram(OnBounds[HistogramRelease]):
 
     epsilon: float
     design: Design | Callable[..., Design] = deconvolution.design
-    relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
         check_positive("epsilon", self.epsilon)
@@ -74,6 +74,19 @@ class MICrHistogram(OnBounds[HistogramRelease]):
         """The histogram for n records."""
         rule = self.design
         return rule if isinstance(rule, Design) else rule(n=n, epsilon=float(self._a_record))
+
+    def settled(self, n: int, count: int = 1) -> Self:
+        return replace(self, design=self.resolve(n))
+
+    def settings(self, n: int) -> Settings:
+        return (("side", str(self.resolve(n).side)),)
+
+    def guarantee(self, n: int) -> PureDP:
+        return PureDP(self.epsilon)
+
+    def sensitivity(self, n: int) -> Fraction:
+        """The most that one person's records move the counts, added up: two cells for each."""
+        return Fraction(2 * self.relation.records)
 
     @property
     def _a_record(self) -> Fraction:
@@ -87,34 +100,21 @@ class MICrHistogram(OnBounds[HistogramRelease]):
         """Of one count, moved up by `room` so that it stays above 0."""
         return TruncatedGeometric(epsilon=self._a_record / 2, n=n + 2 * self.room(n))
 
-    def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
-        """What the release of `count` pairs costs; see `MICrLap.event`."""
-        return Event(
-            mechanism=type(self).__name__,
-            guarantee=PureDP(self.epsilon),
-            relation=self.relation,
-            n=n,
-            sensitivity=Fraction(2 * self.relation.records),
-            count=count,
-            settings=(("side", str(self.resolve(n).side)),),
-            label=label,
-        )
-
     def _alone(self, found: HistogramRelease) -> HistogramRelease:
         matrix = Characteristic(found.matrix.values[0], found.matrix.entries)
         whole = {"counts": found.counts[0], "mass": found.mass[0], "matrix": matrix}
         return replace(super()._alone(found), **whole)
 
-    def release_paid(
+    def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds],
+        limits: Sequence[Bounds] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
     ) -> HistogramRelease:
         n = len(data.columns[0])
-        exact = cell_counts(data, limits, pairs, self.resolve(n).side)
+        exact = cell_counts(data, limits or (), pairs, self.resolve(n).side)
         noise, room = self._noise_key(n, run), self.room(n)
         counts = add_noise(self.noise(n), exact + room, pairs, noise) - room
         return self.estimated(counts, run.event, is_secret(run.key), run.receipt)
@@ -132,10 +132,8 @@ class MICrHistogram(OnBounds[HistogramRelease]):
           counts: that were released, with the settings of this mechanism.
           event, secret, receipt: of their release.
         """
-        design, variance = (
-            self.resolve(event.n),
-            deconvolution.laplace_variance(float(self._a_record)),
-        )
+        design = self.resolve(event.n)
+        variance = deconvolution.laplace_variance(float(self._a_record))
         found = [
             deconvolution.estimate(part, n=event.n, variance=variance, design=design)
             for part in np.split(counts, range(_TOGETHER, len(counts), _TOGETHER))

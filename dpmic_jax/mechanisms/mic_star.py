@@ -15,10 +15,9 @@ from jaxtyping import Float
 
 from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP
 from dpmic_jax.mechanisms import tuned_defaults
-from dpmic_jax.mechanisms.debias import chance_below
+from dpmic_jax.mechanisms.additive_noise import MICrCube, MICrGauss, pairs_together
 from dpmic_jax.mechanisms.release import Release, event_settings
-from dpmic_jax.mechanisms.variation import VariationLap, parts_for
-from dpmic_jax.mechanisms.variation import event_settings as described_variation
+from dpmic_jax.mechanisms.variation import VariationLap
 
 # Half the width over which values of the table are taken to be like each other.
 _WIDTH = 0.01
@@ -28,33 +27,40 @@ def mic_star_estimate(release: Release) -> Float[np.ndarray, "*shape"]:
     """The posterior median of MIC* for every released value.
 
     Args:
-      release: of `MICrLap`, `MICrGauss` or `VariationLap` at their default statistic, which the
-        tables are for.
+      release: of `MICrLap`, `MICrGauss`, `MICrCube` or `VariationLap` at their default statistic,
+        which the tables are for.
     """
     return posterior_median(release, _table_of(release.event))
 
 
 def _table_of(event: Event) -> tuned_defaults.Family:
     if event.mechanism == VariationLap.__name__:
-        if event.settings != described_variation(parts_for(event.n)):
+        # Whatever epsilon: the default number of parts goes by n alone.
+        if event.settings != VariationLap(epsilon=1.0).settings(event.n):
             raise ValueError(
                 "the estimate of MIC* is calibrated for the default number of parts: release "
                 "with VariationLap without passing parts"
             )
         return tuned_defaults.variation_family(event.n)
-    epsilon = (
-        2 * math.sqrt(event.guarantee.rho)
-        if isinstance(event.guarantee, ZCDP)
-        else event.guarantee.epsilon
-        if isinstance(event.guarantee, PureDP)
-        else math.nan
-    )
-    if event.settings != event_settings(tuned_defaults.defaults(event.n, epsilon), event.n):
+    default = event_settings(tuned_defaults.defaults(event.n, _rule_epsilon(event)), event.n)
+    if not set(default) <= set(event.settings):
         raise ValueError(
             "the estimate of MIC* is calibrated for the default statistic: release with "
-            "MICrLap or MICrGauss without passing statistic, or use debias"
+            "MICrLap, MICrGauss or MICrCube without passing statistic, or use debias"
         )
     return tuned_defaults.family(event.n)
+
+
+def _rule_epsilon(event: Event) -> float:
+    """The epsilon that the default rule was asked with."""
+    kind = event.guarantee
+    if isinstance(kind, ZCDP):
+        return MICrGauss(rho=kind.rho).rule_epsilon(event.count)
+    if not isinstance(kind, PureDP):
+        return math.nan
+    if event.mechanism == MICrCube.__name__:
+        return MICrCube(epsilon=kind.epsilon).rule_epsilon(pairs_together(event))
+    return kind.epsilon
 
 
 def posterior_median(
@@ -77,7 +83,7 @@ def _likelihood(
     values: Float[np.ndarray, " values"],
 ) -> Float[np.ndarray, "seen values"]:
     """The chance to be released near `out`, and at or beyond an end."""
-    below = chance_below(release)
+    below = release.noise.cdf
     gap = out - values
     inside = below(gap + _WIDTH) - below(gap - _WIDTH)
     ends = np.where(out <= 0, below(_WIDTH - values), below(_WIDTH + values - 1))

@@ -16,47 +16,52 @@ from jaxtyping import Int
 
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive
 from dpmic_jax.dp.noise import TruncatedGeometric
 from dpmic_jax.dp.rng.keys import is_secret
 from dpmic_jax.mechanisms import published_defaults, sensitivity
-from dpmic_jax.mechanisms.additive_noise import Additive, MICeLap, MICrLap
-from dpmic_jax.mechanisms.base import OnBounds, Positions
-from dpmic_jax.mechanisms.release import PrivateValue, add_noise, event_settings
+from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrLap, OnMICr
+from dpmic_jax.mechanisms.base import Positions, Settings
+from dpmic_jax.mechanisms.release import PrivateValue, add_noise
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.binning import codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.kernel import Layout
-from dpmic_jax.mic.statistics import BinnedTable, MICr
+from dpmic_jax.mic.statistics import BinnedTable, MICr, Statistic
 from dpmic_jax.mic.xlogx import FastGains
 from dpmic_jax.runs.charged import ChargedRun
 
 
-class _PublishedBound(Additive):
-    """Noise of the paper's scale, even where that exceeds the range of values."""
-
-    def sensitivity(self, n: int) -> Fraction:
-        statistic = self.resolve(n)
-        one = sensitivity.published(statistic, n) + sensitivity.allowance(statistic, n)
-        return sensitivity.group(one, self.relation.records)
-
-
 @dataclass(frozen=True, kw_only=True)
-class PublishedMICrLap(_PublishedBound, MICrLap):
+class PublishedMICrLap(MICrLap):
     """MICr-Lap with the sensitivity (4 log2 n + 6) / n of Theorem 4.3: valid, not needed."""
 
     statistic: MICr | Callable[[int, float], MICr] = published_defaults.micr_lap
 
+    def sensitivity(self, n: int) -> Fraction:
+        """(4 log2 n + 6) / n of Theorem 4.3, rounding included."""
+        return _published(self.resolve(n), n, self.relation.records)
 
-class PublishedMICeLap(_PublishedBound, MICeLap):
+
+class PublishedMICeLap(MICeLap):
     """MICe-Lap with the sensitivity B (2 log2 n + 4.8) / n of Theorem 3.1: valid, not needed."""
+
+    def sensitivity(self, n: int) -> Fraction:
+        """B (2 log2 n + 4.8) / n of Theorem 3.1, rounding included."""
+        return _published(self.resolve(n), n, self.relation.records)
+
+
+def _published(statistic: Statistic, n: int, records: int) -> Fraction:
+    """The paper's sensitivity, even where it exceeds the range of values, rounding included."""
+    one = sensitivity.published(statistic, n) + sensitivity.allowance(statistic, n)
+    return sensitivity.group(one, records)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedMICrGeom(OnBounds[PrivateValue]):
+class PublishedMICrGeom(OnMICr[PrivateValue]):
     """MICr-Geom: truncated geometric noise on the counts of every master grid. Not epsilon-DP.
 
     Theorem 4.6 argues that each noisy grid is epsilon-DP and that only one entry comes out. But
@@ -72,53 +77,48 @@ class PublishedMICrGeom(OnBounds[PrivateValue]):
 
     epsilon: float
     statistic: MICr | Callable[[int, float], MICr] = published_defaults.micr_geom
-    relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
         check_positive("epsilon", self.epsilon)
 
-    def resolve(self, n: int) -> MICr:
-        """The statistic for n records."""
-        rule = self.statistic
-        return rule if isinstance(rule, MICr) else rule(n, self.epsilon)
+    def rule_epsilon(self, count: int) -> float:
+        """The epsilon of each noisy grid."""
+        return self.epsilon
 
     def master_grids(self, n: int) -> int:
         """How many grids have noise of their own: one for each size and orientation."""
         return 2 * len(self.resolve(n).grids(n))
 
-    def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
-        """What the release of `count` pairs costs: all of their master grids."""
+    def guarantee(self, n: int) -> PureDP:
+        """Basic composition over the master grids, for each record of a person."""
         grids = self.master_grids(n) * self.relation.records
-        return Event(
-            mechanism=type(self).__name__,
-            guarantee=PureDP(ceil_to_float(grids * as_fraction(self.epsilon))),
-            relation=self.relation,
-            n=n,
-            # Two cells of each grid change by one for each record.
-            sensitivity=Fraction(2 * grids),
-            count=count,
-            settings=(("epsilon a grid", str(self.epsilon)), *event_settings(self.resolve(n), n)),
-            label=label,
-        )
+        return PureDP(ceil_to_float(grids * as_fraction(self.epsilon)))
 
-    def release_paid(
+    def sensitivity(self, n: int) -> Fraction:
+        """The most that one person's records move all counts, added up: two cells of each grid."""
+        return Fraction(2 * self.master_grids(n) * self.relation.records)
+
+    def settings(self, n: int) -> Settings:
+        return (("epsilon a grid", str(self.epsilon)), *super().settings(n))
+
+    def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds],
+        limits: Sequence[Bounds] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
     ) -> PrivateValue:
         n = len(data.columns[0])
-        noise = self._noise_key(n, run)
-        law = TruncatedGeometric(epsilon=as_fraction(self.epsilon) / 2, n=n)
-        cut = self.resolve(n).cut(data.columns, limits)
+        key = self._noise_key(n, run)
+        noise = TruncatedGeometric(epsilon=as_fraction(self.epsilon) / 2, n=n)
+        cut = self.resolve(n).cut(data.columns, limits or ())
         device = (devices or jax.devices())[0]
         layout = batch.layout_for(cut.grids, len(pairs), device.platform)
         values = []
         for start in range(0, len(pairs), layout.pairs):
             some = pairs[start : start + layout.pairs]
-            noisy = add_noise(law, master_counts(cut, some), some, noise)
+            noisy = add_noise(noise, master_counts(cut, some), some, key)
             values.append(_mic(layout, noisy, device))
         found = np.concatenate(values)
         return PrivateValue(found, run.event, is_secret(run.key), receipt=run.receipt)

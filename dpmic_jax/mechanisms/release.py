@@ -1,17 +1,19 @@
 """What a mechanism gives back, and noise for many pairs from one key."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray, UInt32
 
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.file import Receipt
-from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
+from dpmic_jax.dp.noise.cube import BLOCK, random_bits
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube, LatticeNoise
 from dpmic_jax.dp.rng.keys import SecretKey, is_secret, pair_key
 from dpmic_jax.mic.characteristic import VALUE_BITS
 from dpmic_jax.mic.grids import MasterRule, Sizes, all_sizes, cells, definition, ladder, reshef
@@ -29,9 +31,9 @@ class PrivateValue:
 
     Attributes:
       value: in [0, 1]: a number, or an array with one a pair.
-      event: what it cost.
-      key_is_secret: whether the noise came from a secret key. If not, whoever guesses the seed can
-        take the noise off again: the release is for research, not for publication.
+      event: what was charged for it.
+      key_is_secret: whether the noise came from a secret key. If not, anyone who guesses the
+        seed can subtract the noise: the release is for research, not for publication.
       receipt: of the charge, if `ledger=` was given.
     """
 
@@ -43,33 +45,47 @@ class PrivateValue:
 
 @dataclass(frozen=True)
 class Release(PrivateValue):
-    """Private values with noise of a known law on them.
+    """Private values with additive noise of a known distribution.
 
     Attributes:
-      scale: of the noise before clipping, in the units of `value`: b of Laplace noise, whose
-        standard deviation is sqrt(2) b, or the standard deviation of Gaussian noise.
-      lattice: the points that `value` can have.
+      noise: the noise on the values before they were clipped, and the lattice that they are on.
     """
 
-    scale: float
-    lattice: Lattice
+    noise: LatticeNoise
+
+    @property
+    def lattice(self) -> Lattice:
+        """The points that `value` can have."""
+        return self.noise.lattice
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise in the units of `value`.
+
+        b of Laplace noise, whose standard deviation is sqrt(2) b; the standard deviation of
+        Gaussian noise; for cube noise the b that one value alone would have.
+        """
+        return self.noise.scale
 
 
 def release_of(
-    noisy: Int[np.ndarray, " pairs"], law: LatticeLaplace | LatticeGauss, run: ChargedRun
+    noisy: Int[np.ndarray, " pairs"],
+    noise: LatticeNoise,
+    run: ChargedRun,
 ) -> Release:
-    """Noised points of a lattice, as what a run that is paid for releases."""
-    top = law.lattice.top
-    secret, receipt = is_secret(run.key), run.receipt
-    return Release(noisy / top, run.event, secret, law.scale, law.lattice, receipt=receipt)
+    """Noisy points of a lattice, as the release of a charged run."""
+    top = noise.lattice.top
+    return Release(noisy / top, run.event, is_secret(run.key), noise, receipt=run.receipt)
 
 
-class Law(Protocol):
+class PointNoise(Protocol):
     """Noise on points of a lattice."""
 
     def release(
         self, values: Int32[Array, "*shape"], /, *, key: PRNGKeyArray
-    ) -> Int32[Array, "*shape"]: ...
+    ) -> Int32[Array, "*shape"]:
+        """Points of the lattice with noise drawn from `key` added to them."""
+        ...
 
 
 def event_settings(statistic: Statistic, n: int) -> tuple[tuple[str, str], ...]:
@@ -93,32 +109,85 @@ def _told(rule: MasterRule | Sizes, statistic: Statistic, n: int) -> str:
     return f"{name}, grids {plan[:32]}"
 
 
-_pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))
 _TOGETHER = 4096  # pairs that get their noise in one call: memory stays flat
+# Words folded into keys where pairs have a column: no table has as many.
+_RADIUS, _MORE = 2**32 - 2, 2**32 - 1
+_WORDS = 16  # of a pair's cube noise: one block of ChaCha20, four random integers
 
 
 def add_noise(
-    law: Law,
+    noise: PointNoise | LatticeCube,
     points: Int[np.ndarray, "pairs *shape"],
     pairs: Int[np.ndarray, "pairs 2"],
     key: PRNGKeyArray,
 ) -> Int[np.ndarray, "pairs *shape"]:
     """Noise for every pair (i, j) from `key` folded with i, then j.
 
-    So the noise of a pair does not depend on which other pairs are released with it.
+    So the noise of a pair does not depend on which other pairs are released in the same call. The
+    radius of cube noise is drawn from `key` alone, and is the same in every call.
     """
-    noisy = jax.vmap(lambda key, point: law.release(point, key=key))
+    if isinstance(noise, LatticeCube):
+        return _add_cube(noise, points, pairs, key)
+    noisy = jax.vmap(lambda key, point: noise.release(point, key=key))
     done = []
     for start in range(0, len(pairs), _TOGETHER):
-        part, values = pairs[start : start + _TOGETHER], points[start : start + _TOGETHER]
-        # Filled up, so that few programs are compiled: 16, 256 or 4096 numbers, which take no
-        # time, or the next power of two where each pair has many.
-        bits = (len(part) - 1).bit_length()
-        width = 1 << (bits if values.ndim > 1 else 4 * max(1, -(-bits // 4)))
-        keys = _pair_keys(key, *jnp.asarray(np.resize(part, (width, 2)).T, jnp.uint32))
+        some, values = pairs[start : start + _TOGETHER], points[start : start + _TOGETHER]
+        width = _width(len(some), many=values.ndim > 1)
         filled = np.resize(values, (width, *values.shape[1:]))
-        done.append(np.asarray(noisy(keys, jnp.asarray(filled, jnp.int32)))[: len(part)])
+        keys = _pair_keys(key, *_columns(some, width))
+        done.append(np.asarray(noisy(keys, jnp.asarray(filled, jnp.int32)))[: len(some)])
     return np.concatenate(done)
+
+
+def _add_cube(
+    noise: LatticeCube,
+    points: Int[np.ndarray, " pairs"],
+    pairs: Int[np.ndarray, "pairs 2"],
+    key: PRNGKeyArray,
+) -> Int[np.ndarray, " pairs"]:
+    radius = noise.noise.radius(jax.random.fold_in(key, np.uint32(_RADIUS)))
+    done = []
+    for start in range(0, len(pairs), _TOGETHER):
+        some = pairs[start : start + _TOGETHER]
+        width = _width(len(some), many=False)
+        words = np.asarray(_pair_words(_pair_keys(key, *_columns(some, width))))[: len(some)]
+        blocks = (_blocks(*each, key) for each in zip(words, some, strict=True))
+        here = points[start : start + _TOGETHER]
+        done.append(noise.release(here, radius=radius, blocks=blocks))
+    return np.concatenate(done)
+
+
+def _blocks(
+    words: UInt32[np.ndarray, " words"], pair: Int[np.ndarray, " 2"], key: PRNGKeyArray
+) -> Iterator[int]:
+    """The random integers of a pair: of its first words, and in 1 of 2^256 cases of more."""
+    drawn, size = words.astype("<u4").tobytes(), BLOCK // 8
+    for start in range(0, len(drawn), size):
+        yield int.from_bytes(drawn[start : start + size], "little")
+    more = random_bits(jax.random.fold_in(pair_key(key, *pair), np.uint32(_MORE)))
+    while True:
+        yield more.take(BLOCK)
+
+
+_pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))
+
+
+@jax.jit
+def _pair_words(keys: PRNGKeyArray) -> UInt32[Array, "pairs words"]:
+    return jax.vmap(lambda key: jax.random.bits(key, (_WORDS,), jnp.uint32))(keys)
+
+
+def _columns(pairs: Int[np.ndarray, "pairs 2"], width: int) -> UInt32[Array, "2 width"]:
+    return jnp.asarray(np.resize(pairs, (width, 2)).T, jnp.uint32)
+
+
+def _width(pairs: int, *, many: bool) -> int:
+    """How many pairs to fill up to, so that few programs are compiled.
+
+    16, 256 or 4096 numbers take no time; where each pair has many, the next power of two.
+    """
+    bits = (pairs - 1).bit_length()
+    return 1 << (bits if many else 4 * max(1, -(-bits // 4)))
 
 
 def on_lattice(lattice: Lattice, values: Int[np.ndarray, " pairs"]) -> Int[np.ndarray, " pairs"]:

@@ -98,17 +98,22 @@ def variation(n: int) -> Fraction:
 
 
 def group(bound: Fraction, records: int) -> Fraction:
-    """What a person who owns so many records can do, where one record can do `bound`."""
+    """Sensitivity to a person with `records` records, each of which moves the value by `bound`."""
     return bound * _count(records, "records")
 
 
+def of_person(statistic: Statistic, n: int, records: int) -> Fraction:
+    """`integer_path` for a person with `records` records; at most 1, the range of values."""
+    return min(Fraction(1), group(integer_path(statistic, n), records))
+
+
 def l1(bound: Fraction, pairs: int) -> Fraction:
-    """Sum of the moves of so many pairs of columns, each of which one record moves by `bound`."""
+    """L1 sensitivity of `pairs` values, each of which one record moves by at most `bound`."""
     return bound * _count(pairs, "pairs")
 
 
 def l2(bound: Fraction, pairs: int) -> Fraction:
-    """Euclidean length of the same vector of moves: sqrt(pairs) * bound."""
+    """L2 sensitivity of the same values: sqrt(pairs) * bound."""
     square = _count(pairs, "pairs") * _FINE**2
     root = math.isqrt(square)
     return bound * Fraction(root + (root * root < square), _FINE)

@@ -15,21 +15,22 @@ The statistic times n^2 is an integer, so nothing is rounded before the lattice.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from jaxtyping import Int
 
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Table
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
-from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, check_positive_int
-from dpmic_jax.dp.noise.lattice import Lattice, LatticeLaplace
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
+from dpmic_jax.dp.noise.lattice import Lattice
 from dpmic_jax.mechanisms import sensitivity
-from dpmic_jax.mechanisms.base import OnBounds, Positions
+from dpmic_jax.mechanisms.additive_noise import LaplaceNoise
+from dpmic_jax.mechanisms.base import OnBounds, Positions, Settings
 from dpmic_jax.mechanisms.histogram import cell_counts
-from dpmic_jax.mechanisms.release import Release, add_noise, release_of
+from dpmic_jax.mechanisms.release import Release
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.variation import variation
 from dpmic_jax.runs.charged import ChargedRun
@@ -47,7 +48,7 @@ def parts_for(n: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VariationLap(OnBounds[Release]):
+class VariationLap(LaplaceNoise, OnBounds[Release]):
     """Dependence in total variation plus discrete Laplace noise: epsilon-DP for each pair.
 
     Attributes:
@@ -56,12 +57,10 @@ class VariationLap(OnBounds[Release]):
       relation: how many records one person may own.
     """
 
-    epsilon: float
     parts: int | Callable[[int], int] = parts_for
-    relation: ReplaceOne = ReplaceOne()
 
     def __post_init__(self):
-        check_positive("epsilon", self.epsilon)
+        super().__post_init__()
         if not callable(self.parts):
             _check(self.parts)
 
@@ -69,47 +68,29 @@ class VariationLap(OnBounds[Release]):
         """The parts of each axis for n records."""
         return _check(self.parts(n)) if callable(self.parts) else self.parts
 
+    def settled(self, n: int, count: int = 1) -> Self:
+        return replace(self, parts=self.resolve(n))
+
+    def settings(self, n: int) -> Settings:
+        return (("parts", str(self.resolve(n))),)
+
     def sensitivity(self, n: int) -> Fraction:
-        """The most that one person's records move the statistic."""
+        """4 (n-1) / n^2 for each record of a person (Theorem 6), at most 1."""
         return min(Fraction(1), sensitivity.group(sensitivity.variation(n), self.relation.records))
 
-    def noise(self, n: int) -> LatticeLaplace:
-        """The noise, on a lattice of [0, 1]."""
-        epsilon = as_fraction(self.epsilon)
-        lattice = Lattice.for_sensitivity(self.sensitivity(n), epsilon)
-        return LatticeLaplace(epsilon=epsilon, lattice=lattice)
-
-    def event(self, n: int, *, count: int = 1, label: str = "") -> Event:
-        """What the release of `count` pairs costs; see `MICrLap.event`."""
-        return Event(
-            mechanism=type(self).__name__,
-            guarantee=PureDP(self.epsilon),
-            relation=self.relation,
-            n=n,
-            sensitivity=self.sensitivity(n),
-            count=count,
-            settings=event_settings(self.resolve(n)),
-            label=label,
-        )
-
-    def release_paid(
+    def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds],
+        limits: Sequence[Bounds] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
     ) -> Release:
         n = len(data.columns[0])
-        law = self.noise(n)
-        points = lattice_points(law.lattice, data, limits, pairs, self.resolve(n))
-        noisy = add_noise(law, points, pairs, self._noise_key(n, run))
-        return release_of(noisy, law, run)
-
-
-def event_settings(parts: int) -> tuple[tuple[str, str], ...]:
-    """The public settings, as an event keeps them."""
-    return (("parts", str(parts)),)
+        lattice, parts = self.noise(n).lattice, self.resolve(n)
+        return self._noised(
+            lattice_points(lattice, data, limits or (), pairs, parts), pairs, n, run
+        )
 
 
 def lattice_points(

@@ -34,7 +34,7 @@ _COMPILE_COUNTING = 0.4  # seconds
 
 
 def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
-    """How to lay out a plan for about so many pairs a device.
+    """How to lay out a plan for about `pairs` pairs a device.
 
     The room of a CPU's tile does not depend on how many there are: one program serves all.
     """
@@ -106,7 +106,7 @@ class Optimiser:
     def __call__(
         self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
     ) -> Int[np.ndarray, "entries 2 some"]:
-        """Information in units of 2^-26 bits (`kernel.entries`) of so many pairs on each device."""
+        """Information (`kernel.entries`) of `number` pairs on each device."""
         layout = self._layout
         found = [
             program(some, 2 * len(bucket.grids) * number, self._gains)
@@ -173,7 +173,7 @@ class Scorer:
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
-        """Information in units of 2^-26 bits (`kernel.entries`), of the next so many pairs."""
+        """Information in units of 2^-26 bits (`kernel.entries`), tile by tile."""
         most = self._tile * self._devices
         # As many tiles as keep all workers busy to the end, of even size.
         rounds = -(-len(pairs) // (most * self._workers))
@@ -204,7 +204,7 @@ class Share(NamedTuple):
 
 
 def share_out(pairs: Int[np.ndarray, "some 2"], devices: int, room: int) -> Share:
-    """Split pairs evenly over devices that have room for so many each."""
+    """Split pairs evenly over devices, each with room for `room` pairs."""
     shares = np.array_split(pairs, devices)
     filled = np.zeros((devices, room, 2), np.int32)
     for to, share in zip(filled, shares, strict=True):
@@ -214,7 +214,7 @@ def share_out(pairs: Int[np.ndarray, "some 2"], devices: int, room: int) -> Shar
 
 
 def in_order(run: Callable[[Any], Any], tasks: Iterable[Any], workers: int) -> Iterator[Any]:
-    """Results in order, with only so many tasks under way: memory stays flat."""
+    """Results in order, with a bounded number of tasks under way: memory stays flat."""
     tasks, waiting = iter(tasks), []
     pool = ThreadPoolExecutor(workers)
     try:

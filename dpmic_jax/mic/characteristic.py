@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Int64
 
+from dpmic_jax.mic import numpy_scorer
 from dpmic_jax.mic.binning import Cuts
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.statistics import BinnedTable
@@ -49,28 +50,35 @@ class Characteristic:
 
     @property
     def mic(self) -> "Values":
+        """The maximal information coefficient: the largest entry."""
         return mic(self)
 
     @property
     def tic(self) -> "Values":
+        """The total information coefficient: the sum of all entries."""
         return tic(self)
 
     @property
     def tic_normalised(self) -> "Values":
+        """The mean of all entries."""
         return tic_normalised(self)
 
     @property
     def mas(self) -> "Values":
+        """The maximal asymmetry score, max |M(k, l) - M(l, k)|."""
         return mas(self)
 
     @property
     def mev(self) -> "Values":
+        """The maximal edge value, max M(k, l) with k = 2 or l = 2."""
         return mev(self)
 
     def mcn(self, eps: float = 0.0) -> "Values":
+        """The minimal cell number, min log2(k l) with M(k, l) >= (1 - eps) MIC."""
         return mcn(self, eps)
 
     def gmic(self, p: float = -1.0) -> "Values":
+        """The generalised mean information coefficient, a power mean of order p (`gmic`)."""
         return gmic(self, p)
 
 
@@ -209,12 +217,9 @@ def attaining_grid(
     (index, parts), (merged, fixed) = entries[entry], pair[::-1] if flipped else pair
     size = sorted({grid.master for grid in cut.grids}).index(cut.grids[index].master)
     columns, rows = cut.masters.edges[merged, size], cut.rows.edges[fixed, index]
-    # Records before each column edge, in each row.
-    table = np.zeros((len(columns), len(rows)))
-    at = np.searchsorted(columns, cut.masters.fine[merged], side="right") - 1
-    np.add.at(table, (at, np.searchsorted(rows, cut.rows.fine[fixed], side="right") - 1), 1)
-    before = np.cumsum(table, axis=0) - table
-    of_merged = _values(cut.masters.cuts[merged], columns[_best_edges(before, parts)])
+    counts = numpy_scorer.edge_counts(cut, merged, fixed, index)
+    chosen = numpy_scorer.best_edges(counts, parts)
+    of_merged = _values(cut.masters.cuts[merged], columns[chosen])
     of_fixed = _values(cut.rows.cuts[fixed], rows)
     return (of_fixed, of_merged) if flipped else (of_merged, of_fixed)
 
@@ -223,28 +228,3 @@ def _values(cuts: Cuts, edges: Int[np.ndarray, " edges"]) -> Cuts:
     """The values at which fine bins begin, without those that begin nowhere."""
     inner = np.unique(edges[(edges > 0) & (edges <= len(cuts))])
     return cuts[inner - 1]
-
-
-def _best_edges(
-    before: Float[np.ndarray, "edges rows"], parts: int
-) -> Int[np.ndarray, " inner_edges"]:
-    """Where merged columns that keep most information are cut.
-
-    The recursion of `optimise`, for one grid, with its choices remembered.
-    """
-    inside = np.maximum(before[None] - before[:, None], 0)
-    gain = _phi(inside).sum(axis=-1) - _phi(inside.sum(axis=-1))
-    gain[np.tri(len(gain), k=-1, dtype=bool)] = -np.inf
-    best, chosen = gain[0], []
-    for _ in range(parts - 1):
-        options = best[:, None] + gain
-        chosen.append(options.argmax(axis=0))
-        best = options.max(axis=0)
-    edges = [len(gain) - 1]
-    for choice in reversed(chosen):
-        edges.append(choice[edges[-1]])
-    return np.array(edges[:0:-1])
-
-
-def _phi(counts: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
-    return counts * np.log2(np.maximum(counts, 1))

@@ -67,7 +67,7 @@ def refined_codes(masters: Partitions, rows: Partitions) -> RefinedCodes:
 
 
 def fine_edges(masters: Partitions, rows: Partitions, columns: int) -> FineEdges:
-    """The edges of all columns, and room for so many columns and for rows on a rung."""
+    """The edges of all columns, padded to `columns` columns and to a rung of rows."""
     height = rows.edges.shape[2]
     more = rung(height - 1, 4) + 1 - height  # edges past every record
     padded = np.pad(rows.edges, ((0, 0), (0, 0), (0, more)), mode="edge")
@@ -88,7 +88,7 @@ def refined_shape(masters: Partitions, rows: Partitions) -> tuple[int, int, int]
 def filled(
     codes: Integer[np.ndarray, "*sizes columns n"], columns: int, n: int
 ) -> Integer[np.ndarray, "*sizes columns_up n_up"]:
-    """Filled up with zeros to so many columns and records."""
+    """Padded with zeros to a number of columns and records."""
     room = np.zeros((*codes.shape[:-2], columns, n), codes.dtype)
     room[..., : codes.shape[-2], : codes.shape[-1]] = codes
     return room

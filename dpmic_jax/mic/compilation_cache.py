@@ -1,8 +1,8 @@
 """Compiled programs kept between runs: JAX's persistent cache, in a folder of the user's own.
 
-A cached program is code that runs. Whoever may write to the folder may run code as whoever reads
-it, so a folder that somebody else owns, or that others may write to, is refused; a new one is for
-its owner only. Programs hold no data: tables are their arguments (`tests/test_kept_programs.py`
+A cached program is code that runs: a user who can write to the folder can run code as its owner.
+So a folder that another user owns or may write to is refused, and a new one is private (0700).
+Programs hold no data: tables are their arguments (`tests/test_kept_programs.py`
 reads every byte of them). What tells programs apart is their code, JAX's version, the compiler's
 flags and the processor's features, so one folder may serve several versions and machines.
 """
@@ -61,7 +61,7 @@ def _default() -> Path:
 
 
 def _own(folder: Path) -> Path:
-    """The folder without links, made if it is not there, that nobody else may write to."""
+    """The folder without links, made if it is not there, that no other user may write to."""
     try:
         place = folder.expanduser().resolve()
     except RuntimeError:  # in a container, say

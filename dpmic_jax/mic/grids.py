@@ -111,14 +111,17 @@ class Bucket(NamedTuple):
 
     @property
     def rows(self) -> int:
+        """Rows of the padded shape."""
         return rung(max(grid.rows for grid in self.grids), 4)
 
     @property
     def master(self) -> int:
+        """Master columns of the padded shape."""
         return max(grid.master for grid in self.grids)
 
     @property
     def parts(self) -> int:
+        """The most columns that any of the grids merges into."""
         return max(grid.parts for grid in self.grids)
 
 
@@ -135,7 +138,7 @@ def compile_seconds(bucket: Bucket) -> float:
 
 
 def run_seconds(bucket: Bucket, pairs: int) -> float:
-    """What running a bucket for so many pairs takes, measured on one CPU core."""
+    """Seconds to run a bucket for `pairs` pairs, measured on one CPU core."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
     if parts == 2:
         nanoseconds = 0.3 * 2 * master * (rows + 1)

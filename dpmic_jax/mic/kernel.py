@@ -36,10 +36,12 @@ class Layout(NamedTuple):
 
     @property
     def grids(self) -> tuple[Grid, ...]:
+        """The grids of the plan, in the order in which their scores are returned."""
         return tuple(grid for bucket in self.buckets for grid in bucket.grids)
 
     @property
     def masters(self) -> tuple[int, ...]:
+        """The distinct master sizes of the plan, ascending."""
         return tuple(sorted({grid.master for grid in self.grids}))
 
     def lanes_of(self, bucket: Bucket) -> int:

@@ -27,7 +27,7 @@ Codes = Integer[np.ndarray, " n"]
 FEW = 2**12
 # Values at a time, so that what is made on the way stays in a core's cache.
 _BLOCK = 2**14
-# Cells a cut: with so many, few of the cuts p/q share one.
+# Cells for each cut: enough that few of the cuts p/q share one.
 _CELLS = 16
 # A larger table would not stay in the cache.
 _MOST_CELLS = 2**16

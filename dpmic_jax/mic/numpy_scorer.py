@@ -5,6 +5,7 @@ entries of one table. Where they evaluate phi in float32, here it is float64.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float, Int, Integer
@@ -34,7 +35,6 @@ class FewScorer:
 
     def __init__(self, cut: BinnedTable, gains: Gains):
         self._cut, self._table = cut, _phi_table(gains, cut.n)
-        self._place = {size: i for i, size in enumerate(sorted({g.master for g in cut.grids}))}
 
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
@@ -47,20 +47,38 @@ class FewScorer:
     def _oriented(self, merged: int, fixed: int) -> np.ndarray:
         found = []
         for i, grid in enumerate(self._cut.grids):
-            columns = part_codes(self._cut.masters, merged, self._place[grid.master])
-            cell = columns * grid.rows + part_codes(self._cut.rows, fixed, i)
-            counts = np.bincount(cell, minlength=grid.master * grid.rows)
-            counts = counts.reshape(grid.master, grid.rows)
-            edges = np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
+            edges = edge_counts(self._cut, merged, fixed, i)
             found.append(merge(edges, grid.parts, self._table))
         return np.concatenate(found)
+
+
+def edge_counts(cut: BinnedTable, merged: int, fixed: int, index: int) -> EdgeCounts:
+    """Records of each row before each edge of the master columns of one grid.
+
+    Args:
+      cut: the table.
+      merged, fixed: the columns on the axis that is optimised and on the other one.
+      index: of the grid in the plan.
+    """
+    _, master, _ = grid = cut.grids[index]
+    size = sorted({grid.master for grid in cut.grids}).index(master)
+    columns, rows = part_codes(cut.masters, merged, size), part_codes(cut.rows, fixed, index)
+    counts = np.bincount(columns * grid.rows + rows, minlength=master * grid.rows)
+    counts = counts.reshape(master, grid.rows)
+    return np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
 
 
 def _phi_table(gains: Gains, n: int) -> PhiTable:
     if isinstance(gains, ExactGains):
         return np.asarray(gains.table).astype(np.int64)
-    counts = np.arange(n + 1.0)
-    return counts * np.log2(np.maximum(counts, 1)) * (UNIT / n)
+    return float_phi(n) * UNIT
+
+
+@lru_cache(maxsize=8)
+def float_phi(n: int) -> Float[np.ndarray, " n_plus_1"]:
+    """phi(a) / n = a log2(a) / n in bits, for a = 0 .. n."""
+    count = np.arange(n + 1.0)
+    return count * np.log2(np.maximum(count, 1)) / n
 
 
 def part_codes(partitions: Partitions, column: int, size: int) -> Int[np.ndarray, " n"]:
@@ -84,8 +102,26 @@ def merge(counts: EdgeCounts, parts: int, phi: PhiTable) -> np.ndarray:
     return np.maximum.accumulate(np.maximum(np.array(found) - start[-1], 0))
 
 
+def best_edges(counts: EdgeCounts, parts: int) -> Int[np.ndarray, " inner_edges"]:
+    """The inner edges at which `parts` merged columns that keep most information are cut.
+
+    The recursion of `merge`, in float64, with its choices remembered and walked back.
+    """
+    edges = np.column_stack([counts, counts.sum(axis=1)])
+    gain = _gains(edges, float_phi(int(edges[-1, -1])))
+    best, chosen = gain[0], []
+    for _ in range(parts - 1):
+        options = best[:, None] + gain
+        chosen.append(options.argmax(axis=0))
+        best = options.max(axis=0)
+    found = [len(gain) - 1]
+    for choice in reversed(chosen):
+        found.append(choice[found[-1]])
+    return np.array(found[:0:-1])
+
+
 def _gain(inside: Integer[np.ndarray, "edges rows_and_sum"], phi: PhiTable) -> np.ndarray:
-    """g of parts that have so many records in each row, and in all."""
+    """g of parts, from their records in each row and in all."""
     return phi[inside[:, :-1]].sum(axis=1) - phi[inside[:, -1]]
 
 

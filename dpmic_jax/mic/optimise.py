@@ -13,12 +13,12 @@ from dpmic_jax.mic.xlogx import UNIT, Gains
 
 # Below any information that grids.MOST_ROWS allows, and far enough from -2^31 to add to.
 IMPOSSIBLE = np.int32(-16 * UNIT)
-# Edges are pushed so many at a time: what has been found is read and written once for all of them.
+# Edges pushed together: what has been found is read and written once for all of them.
 TOGETHER = 4
-# And to so many at a time, where the whole would not fit a cache.
+# And the edges they are pushed to at a time, where all of them would not fit a cache.
 BLOCK = 32
-# XLA splits what reads and writes so many bytes over the threads of a CPU. Other tiles use them
-# already, and to go from one thread to another takes longer than what is split.
+# XLA splits a kernel that reads and writes this many bytes over the threads of a CPU. Other tiles
+# use them already, and changing threads takes longer than the kernel.
 SPLIT_BYTES = 2**19
 
 
@@ -226,7 +226,7 @@ def _gain(
 ) -> Int[Array, "edges lanes"]:
     """g between edges: the sum over rows of a phi of one row of each side, less that of the sum.
 
-    Unrolled over rows, which makes one fused kernel, but for many rows in a loop.
+    Unrolled over rows, which makes one fused kernel; many rows are evaluated in a loop.
     """
     rows = sides[0].shape[1] - 1
 

@@ -12,7 +12,7 @@ MOST_WASTE = 2**25
 
 
 def rung(size: int, bits: int) -> int:
-    """The next number with so many significant bits: at most 2^(1 - bits) of it is waste."""
+    """The next number with `bits` significant bits: at most 2^(1 - bits) of it is waste."""
     step = 1 << max(0, (size - 1).bit_length() - bits)
     return -(-size // step) * step
 

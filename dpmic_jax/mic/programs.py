@@ -1,4 +1,4 @@
-"""Compiled programs: each is made once for its shapes, and serves everyone who asks for the same.
+"""Compiled programs, each made once for its shapes and shared by all callers.
 
 A program is a function of arrays, its static settings, and the devices it is split over. Programs
 that are needed together are compiled side by side: XLA takes one core for each.

@@ -32,6 +32,7 @@ class BinnedTable(NamedTuple):
 
     @property
     def n(self) -> int:
+        """The number of records."""
         return self.rows.fine.shape[1]
 
 

@@ -74,7 +74,7 @@ def score_batches(
       devices: where to run; tiles of a group are split evenly over them.
 
     Yields:
-      Information in units of 2^-26 bits (`kernel.entries`), of the next so many pairs.
+      Information in units of 2^-26 bits (`kernel.entries`), tile by tile.
     """
     devices = devices or jax.devices()[:1]
     mesh = Mesh(np.array(devices), ("pairs",))

@@ -45,16 +45,20 @@ class FastGains:
 
     @staticmethod
     def of(n: int) -> "FastGains":
+        """Scaled for n records, so that float32 keeps its precision whatever n is."""
         power = 2.0 ** (n - 1).bit_length()
         return FastGains(np.float32(1 / power), np.float32(UNIT / EXPONENT * power / n))
 
     def prepare(self, counts: Int[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Counts as fractions of the power of two above n."""
         return counts.astype(jnp.float32) * self.shrink
 
     def phi(self, counts: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """a log2 a of prepared counts, in float32."""
         return xlog2x(counts)
 
     def units(self, gain: Float[Array, "*shape"]) -> Int[Array, "*shape"]:
+        """A sum of phi in units of 2^-26 bits."""
         return (gain * self.grow).astype(jnp.int32)
 
 
@@ -68,12 +72,15 @@ class ExactGains:
     unrolled = 32
 
     def prepare(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
+        """Counts as they are: they index the table."""
         return counts
 
     def phi(self, counts: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
+        """The table's integer for each count; a difference of edges may have either sign."""
         return self.table.at[jnp.abs(counts)].get(mode="promise_in_bounds")
 
     def units(self, gain: Int[Array, "*shape"]) -> Int[Array, "*shape"]:
+        """Table entries are in units of 2^-26 bits already."""
         return gain
 
 
@@ -111,7 +118,7 @@ def exact_gains(n: int) -> ExactGains:
 
 
 def _rounded_phi(begin: int, n: int) -> Int[np.ndarray, " some"]:
-    """round(2^26 phi(a) / n) of the next so many a."""
+    """round(2^26 phi(a) / n) of a run of counts a."""
     count = np.arange(begin, min(begin + _CHUNK, n + 1), dtype=np.float64)
     scaled = count * np.log2(np.maximum(count, 1)) * (UNIT / n)
     table = np.rint(scaled)

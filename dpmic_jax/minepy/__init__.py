@@ -1,4 +1,4 @@
-"""MINE, pstats and cstats: minepy's names, conventions and numbers, for people who come from there.
+"""MINE, pstats and cstats: minepy's names, conventions and numbers, for users of minepy.
 
 Nothing of this is imported unless it is asked for: `from dpmic_jax.minepy import MINE`.
 """

@@ -34,14 +34,17 @@ class MINE:
 
     @property
     def alpha(self) -> float:
+        """The exponent of B(n) = n^alpha, or B itself where alpha >= 4."""
         return self._settings.alpha
 
     @property
     def c(self) -> float:
+        """How many times more clumps than parts are considered."""
         return self._settings.c
 
     @property
     def est(self) -> str:
+        """The estimator: "mic_approx" or "mic_e"."""
         return self._settings.est
 
     def compute_score(self, x: Any, y: Any) -> None:
@@ -127,6 +130,7 @@ def numbers(values: Any, argument: str) -> Float[np.ndarray, "..."]:
 
 
 def same_length(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Check that two arrays have as many records."""
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(
             f"expected as many records on both sides, got {x.shape[-1]} and {y.shape[-1]}"

@@ -1,7 +1,5 @@
 """The characteristic matrix of one pair in float64: nothing to compile, and no rounding to see."""
 
-from functools import lru_cache
-
 import numpy as np
 from jaxtyping import Float, Int, Integer
 
@@ -47,13 +45,8 @@ def _edge_counts(
 
 def merge(edge_counts: Int[np.ndarray, "edges rows"], parts: int) -> Float[np.ndarray, " sizes"]:
     """Most information that 2, 3, ..., `parts` merged parts can keep, in bits: OptimizeXAxis."""
-    bits = numpy_scorer.merge(edge_counts, parts, _phi(int(edge_counts[-1].sum())))
+    bits = numpy_scorer.merge(
+        edge_counts, parts, numpy_scorer.float_phi(int(edge_counts[-1].sum()))
+    )
     # What is left where nothing is told is rounding, which a geometric mean would show.
     return np.where(bits < ROUNDING, 0, bits)
-
-
-@lru_cache(maxsize=8)
-def _phi(n: int) -> Float[np.ndarray, " n_plus_1"]:
-    """a log2(a) / n for a = 0 .. n."""
-    count = np.arange(n + 1, dtype=np.float64)
-    return count * np.log2(np.maximum(count, 1)) / n

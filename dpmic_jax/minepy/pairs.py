@@ -68,6 +68,7 @@ def cstats(
 
 
 def variables(values: Any, argument: str) -> Float[np.ndarray, "columns n"]:
+    """An array of variables by records, one variable a row, as minepy takes it."""
     found = numbers(values, argument)
     if found.ndim != 2 or not found.size:
         raise ValueError(

@@ -121,6 +121,7 @@ def short(most: int) -> type[np.signedinteger]:
 
 
 def row_of(by_rank: Array, rank: Int[Array, ""]) -> Array:
+    """The values of all lanes at one rank."""
     return lax.dynamic_index_in_dim(by_rank, rank, keepdims=False)
 
 

@@ -1,4 +1,4 @@
-"""What was tried where a number did not come out, and what the search left out."""
+"""Ablations: variants of MICr-Geom, finer master grids, and bins of `VariationLap`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,15 +19,15 @@ from dpmic_jax.paper.tuning import Setting
 
 Rows = list[dict[str, Any]]
 
-# Around the interpolated Table 2, B = 137 and c = 1.
+# (B, c) around B = 137 and c = 1, which Table 2 gives by interpolation at n = 4381.
 GEOM_SETTINGS = ((100, 1), (125, 1), (137, 1), (150, 1), (175, 1), (200, 1), (100, 2), (137, 2))
 OWN_SETTINGS = ((137, 1), (150, 1), (160, 1))
-FINER = 120  # c, beyond all that the search tries
+FINER = 120  # c; the search of `tuning` ends at 60
 PARTS = (2, 4, 8, 16, 24, 32, 48, 64, 96)
 
 
 def unsigned_of_geom(data: Path, store: Store, *, draws: int, seed: int) -> Rows:
-    """MICr-Geom on Spellman4381 at epsilon = 1, by other settings, bounds and summaries."""
+    """MICr-Geom on Spellman4381 at epsilon = 1, under other settings, bounds and summaries."""
     collection = spellman4381(data)
     mice = store.part("mice", lambda: {"mice": real.truth(collection)})["mice"]
     rows = []
@@ -56,7 +56,7 @@ def _variants(collection: Collection) -> Iterator[tuple[str, Collection, tuple[i
 def summaries(
     values: Float[np.ndarray, "draws pairs"], mice: Float[np.ndarray, " pairs"]
 ) -> dict[str, float]:
-    """Ways in which "median unsigned error" can be read, and the bias and variance beside them."""
+    """Every reading of "median unsigned error", with the bias and the variance."""
     gap = values - mice
     return {
         "bias": float(np.median(gap.mean(axis=0))),
@@ -70,7 +70,7 @@ def summaries(
 
 
 def finer(records: Sequence[int], sets: Sequence[int], store: Store, *, seed: int) -> Rows:
-    """WSUM of the chosen settings and of the same with c beyond the search, on the same data."""
+    """WSUM of the default settings, and of the same with c = `FINER`, on the same data sets."""
     chosen = {(row["n"], row["epsilon"]): row["accurate"] for row in tuned_defaults.settings()}
     rows = []
     for n, repeats in zip(records, sets, strict=True):
@@ -103,24 +103,33 @@ def finer(records: Sequence[int], sets: Sequence[int], store: Store, *, seed: in
 
 
 def parts(n: int, sets: int, tried: Sequence[int], *, seed: int) -> Rows:
-    """The error of estimates from `VariationLap` with other numbers of parts.
+    """The error of MIC* estimates from `VariationLap` with other numbers of bins.
 
-    Tables are made from data sets of the seed, with the function at hand left out, and errors are
-    on those of the next.
+    The tables of the estimate are made from data sets of `seed`, leaving out the function that is
+    estimated. Errors are measured on data sets of `seed + 1`.
+
+    Args:
+      n: number of records.
+      sets: data sets of each distribution.
+      tried: numbers of bins.
+      seed: of the data sets and the noise.
     """
-    of = family.family()
+    known = family.family()
     made, unseen = (
-        family.data_sets(of, range(len(of)), n, range(sets), seed=one) for one in (seed, seed + 1)
+        family.data_sets(known, range(len(known)), n, range(sets), seed=one)
+        for one in (seed, seed + 1)
     )
     rows = []
     for number in tried:
-        values = [variations(*data, number).reshape(len(of), -1) for data in (made, unseen)]
-        table = tuned_defaults.Family(of.names, of.stars, quantiles(values[0]))
+        values = [variations(*data, number).reshape(len(known), -1) for data in (made, unseen)]
+        table = tuned_defaults.Family(known.names, known.stars, quantiles(values[0]))
         row: dict[str, Any] = {"n": n, "parts": number}
         for epsilon in synthetic.EPSILONS:
             mechanism = VariationLap(epsilon=epsilon, parts=number)
-            release = synthetic.noisy(mechanism, n, values[1], jax.random.key(seed))
-            error = np.abs(synthetic.left_out(release, table) - of.stars[:, None]).mean()
+            release = synthetic.simulated_release(mechanism, n, values[1], jax.random.key(seed))
+            error = np.abs(
+                synthetic.leave_one_function_out(release, table) - known.stars[:, None]
+            ).mean()
             row[f"{epsilon:g}"] = float(error)
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""What `VariationLap`'s statistic is on the 189 distributions: the table behind its estimate."""
+"""`VariationLap`'s statistic on the 189 distributions: the table behind its estimate of MIC*."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,19 +13,25 @@ from dpmic_jax.mic.variation import variation
 from dpmic_jax.paper import family
 
 RECORDS = (25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000)
-SETS = (40, 40, 40, 20, 20, 20, 10, 5, 3, 1)
+SETS = (40, 40, 40, 20, 20, 20, 10, 5, 3, 1)  # data sets of each distribution, for each n
 _QUANTILES = 3
-_SEED = 0  # that of the tuning
-_TOGETHER = 256
+_SEED = 0  # the same data sets as in the tuning
+_TOGETHER = 256  # data sets counted in one call, which bounds the memory
 
 
 def calibrated(records: Sequence[int], sets: Sequence[int], command: str) -> dict[str, Any]:
-    """The table, as JSON keeps it."""
-    of = family.family()
+    """The contents of the JSON file: quantiles of the statistic, by n and distribution.
+
+    Args:
+      records: every n.
+      sets: data sets of each distribution, for each n.
+      command: the command line that is recorded in the file.
+    """
+    known = family.family()
     entries = []
     for n, repeats in zip(records, sets, strict=True):
         values = np.concatenate(
-            [_values(range(start, start + 9), n, repeats) for start in range(0, len(of), 9)]
+            [_values(range(start, start + 9), n, repeats) for start in range(0, len(known), 9)]
         )
         kept = np.round(quantiles(values), 4).tolist()
         entries.append({"n": n, "parts": parts_for(n), "values": kept})
@@ -33,8 +39,8 @@ def calibrated(records: Sequence[int], sets: Sequence[int], command: str) -> dic
         "command": command,
         "sets": dict(zip(map(str, records), sets, strict=True)),
         "seed": _SEED,
-        "functions": of.names,
-        "mic_star": of.stars.tolist(),
+        "functions": known.names,
+        "mic_star": known.stars.tolist(),
         "calibration": entries,
     }
 
@@ -47,14 +53,19 @@ def _values(which: range, n: int, repeats: int) -> Float[np.ndarray, "distributi
 def quantiles(
     values: Float[np.ndarray, "distributions sets"],
 ) -> Float[np.ndarray, "distributions quantiles"]:
-    """Of each distribution, at the middles of equal parts."""
+    """Quantiles of each distribution's values, at 1/6, 3/6 and 5/6."""
     return np.quantile(values, (np.arange(_QUANTILES) + 0.5) / _QUANTILES, axis=1).T
 
 
 def variations(
     x: Float32[np.ndarray, "sets n"], y: Float32[np.ndarray, "sets n"], parts: int
 ) -> Float[np.ndarray, " sets"]:
-    """The statistic of every data set on the unit square, without noise."""
+    """The total variation statistic of each data set on the unit square, without noise.
+
+    Args:
+      x, y: data sets of n records each.
+      parts: number of bins of an axis.
+    """
     sets, n = x.shape
     found = []
     for start in range(0, sets, _TOGETHER):

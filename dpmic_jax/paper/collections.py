@@ -9,21 +9,21 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-# What describes a player and not the player's performance; the 129 columns after them do.
+# Columns that describe a player; the other 129 measure performance.
 NOT_PERFORMANCE = ("PLAYER", "Record_ID#", "SALARY", "ROOKIE", "POS")
 FILES = ("baseball.csv", "Spellman.csv")
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Data sets that are pairs of columns, with the bounds that section 5.2 gives them.
+    """A collection of data sets, each a pair of columns, with the bounds of section 5.2.
 
     Attributes:
-      name: as the paper has it.
-      columns: one array each.
-      bounds: of each column.
-      pairs: the data sets.
-      bins: of MICe, by which figures 3 and 5 group the data sets; none for Spellman23.
+      name: the paper's name.
+      columns: one array for each column.
+      bounds: (low, high) of each column.
+      pairs: the indices of the two columns of each data set.
+      bins: edges of MICe by which figures 3 and 5 group the data sets; empty for Spellman23.
     """
 
     name: str
@@ -34,11 +34,16 @@ class Collection:
 
     @property
     def n(self) -> int:
+        """Number of records."""
         return len(self.columns[0])
 
 
 def data_folder(given: Path | None) -> Path:
-    """The folder that was given, or `DPMIC_DATA`, or `../shared/data`, if the files are there."""
+    """The folder with the real data: `given`, else $DPMIC_DATA, else `../shared/data`.
+
+    Raises:
+      FileNotFoundError: if a file is missing there.
+    """
     folder = given or Path(os.environ.get("DPMIC_DATA", Path("..", "shared", "data")))
     missing = [name for name in FILES if not (folder / name).is_file()]
     if missing:
@@ -51,7 +56,7 @@ def data_folder(given: Path | None) -> Path:
 
 
 def spellman23(folder: Path) -> Collection:
-    """Each of 4381 genes against the number of its measurement, n = 23."""
+    """Each of 4381 genes against the index of the measurement, n = 23."""
     genes = _genes(folder)
     times = np.arange(1.0, genes.shape[1] + 1)
     bounds = ((0.0, 24.0), *(_widened(gene.min(), gene.max()) for gene in genes))
@@ -60,7 +65,7 @@ def spellman23(folder: Path) -> Collection:
 
 
 def spellman4381(folder: Path) -> Collection:
-    """Each pair of 23 measurements, n = 4381; one range for all of them."""
+    """Each pair of the 23 measurements, n = 4381, with one range for all columns."""
     genes = _genes(folder)
     columns = tuple(np.ascontiguousarray(genes.T))
     bounds = (_widened(genes.min(), genes.max()),) * len(columns)
@@ -95,6 +100,7 @@ def _all_pairs(columns: int) -> Int[np.ndarray, "pairs 2"]:
 
 
 def _widened(low: float, high: float) -> tuple[float, float]:
-    """The range and a hundredth of it on both sides; one baseball column is constant."""
+    """The range, widened by a hundredth of its length on both sides."""
+    # One baseball column is constant: its range gets a length.
     margin = (high - low) / 100 or 1.0
     return float(low - margin), float(high + margin)

@@ -1,7 +1,7 @@
 """The 189 distributions: 21 functions at R^2 = 0.1, 0.2, ..., 0.9, each with its MIC*.
 
-`family.json` has what takes minutes to compute, the standard deviations and MIC*;
-`dpmic paper family` makes it.
+`family.json` holds what takes minutes to compute, the standard deviations and MIC*. The command
+`dpmic paper family` writes it.
 """
 
 import json
@@ -16,20 +16,20 @@ from tqdm import tqdm
 
 from dpmic_jax.paper.functions import FUNCTIONS
 from dpmic_jax.paper.mic_star import FIXED, MASTER, mic_star
-from dpmic_jax.paper.mixtures import Mixture, draw, generating_points, noisy
+from dpmic_jax.paper.mixtures import Mixture, draw, generating_points, mixture_with_r_squared
 
 R_SQUARED = tuple(tenth / 10 for tenth in range(1, 10))
 
 
 @dataclass(frozen=True)
 class Family:
-    """Distributions in the order of `names`.
+    """A family of distributions, one entry of each attribute per distribution.
 
     Attributes:
-      names: of the function of each.
-      r_squared: of each.
-      mixtures: the distributions.
-      stars: MIC* of each.
+      names: the functions, "F1" to "F21".
+      r_squared: R^2 of the noisy relationship.
+      mixtures: the distributions themselves.
+      stars: MIC*.
     """
 
     names: tuple[str, ...]
@@ -43,7 +43,7 @@ class Family:
 
 @lru_cache(maxsize=1)
 def family() -> Family:
-    """The family of the paper, with the numbers that come with the package."""
+    """The paper's family of 189 distributions, with the numbers stored in the package."""
     text = resources.files("dpmic_jax.paper").joinpath("family.json").read_text()
     entries = json.loads(text)["distributions"]
     centres = {name: generating_points(function) for name, function in FUNCTIONS.items()}
@@ -56,10 +56,10 @@ def family() -> Family:
 
 
 def computed() -> dict:
-    """The same from nothing but the functions, as `family.json` keeps it; a few minutes."""
+    """The contents of `family.json`, computed from the functions alone; takes a few minutes."""
     places = [(name, r_squared) for name in FUNCTIONS for r_squared in R_SQUARED]
     bar = tqdm(places, desc="standard deviations", unit="distribution", disable=None)
-    mixtures = [noisy(FUNCTIONS[name], r_squared) for name, r_squared in bar]
+    mixtures = [mixture_with_r_squared(FUNCTIONS[name], r_squared) for name, r_squared in bar]
     stars = mic_star(mixtures)
     return {
         "command": "dpmic paper family",
@@ -80,9 +80,20 @@ def computed() -> dict:
 def data_sets(
     of: Family, which: range, n: int, repeats: range, *, seed: int
 ) -> tuple[Float32[np.ndarray, "sets n"], Float32[np.ndarray, "sets n"]]:
-    """Data sets of some distributions: repeat by repeat within each, x and y.
+    """Samples of n records from some distributions, as x and y.
 
-    A data set depends on the seed, n, its distribution and its repeat alone.
+    A data set depends on the seed, n, its distribution and its repeat alone, so any subset can be
+    drawn again.
+
+    Args:
+      of: the family.
+      which: indices of distributions in the family.
+      n: records in each data set.
+      repeats: indices of the data sets of each distribution.
+      seed: of the samples.
+
+    Returns:
+      x and y, with the repeats of a distribution in neighbouring rows.
     """
     root = jax.random.fold_in(jax.random.key(seed), n)
     x = np.empty((len(which), len(repeats), n), np.float32)

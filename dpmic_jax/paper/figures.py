@@ -1,7 +1,7 @@
-"""The paper's figures, with ours beside the published mechanisms.
+"""The paper's figures, with our mechanisms beside the published ones.
 
-Each function returns a Figure of its own that pyplot knows nothing of: `figure.savefig(path)`
-writes it, `png(figure)` is for notebooks.
+Each function returns a matplotlib `Figure` that is not registered with pyplot:
+`figure.savefig(path)` writes it to a file, and `png(figure)` makes a small picture for notebooks.
 """
 
 import io
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values = Float[np.ndarray, " values"]
-# What `synthetic.released` gives: a row of releases for each distribution, by mechanism.
+# The result of `synthetic.released`: by mechanism, a row of releases for each distribution.
 Released = Mapping[str, Float[np.ndarray, "distributions iterations"]]
 
 
@@ -30,8 +30,8 @@ class _Look(NamedTuple):
     label: str
 
 
-# Colours of Okabe and Ito, told apart in every kind of colour vision: warm ones for what is
-# published, cold ones for ours, paler where a release is worked up.
+# The palette of Okabe and Ito, which stays distinguishable with any kind of colour vision: warm
+# colours for published mechanisms, cold ones for ours, paler where a release is post-processed.
 _LOOKS = {
     "MICe-Lap": _Look("#999999", "s", "MICe-Lap"),
     "MICr-Lap": _Look("#e69f00", "^", "MICr-Lap"),
@@ -45,7 +45,7 @@ _LOOKS = {
 }
 _NOISELESS = "ours, noiseless"
 _INK, _MUTED, _BAND = "#333333", "#999999", "#f2f2f2"
-_LEAST = 1e-6  # variances below, 0 among them, are drawn there: their axis is logarithmic
+_LEAST = 1e-6  # smaller variances, and 0, are drawn here: the axis is logarithmic
 _BIAS = "bias of the release\n(MIC units)"
 _VARIANCE = f"variance of the release\n(MIC units², at least {_LEAST:g})"
 
@@ -56,9 +56,9 @@ def synthetic_boxes(
     """Figures 2 (epsilon = 1) and 4 (0.1): bias and variance over the distributions, for each n.
 
     Args:
-      results: for each n what `synthetic.released` gives.
-      stars: MIC* of each distribution, against which the bias is.
-      epsilon: of every release.
+      results: the result of `synthetic.released` for each n.
+      stars: MIC* of each distribution; the bias is measured against it.
+      epsilon: the epsilon of every release, for the title.
     """
     biases, variances = [], []
     for released in results.values():
@@ -79,11 +79,11 @@ def real_boxes(
     """Figures 3 (epsilon = 1) and 5 (0.1): bias and variance over pairs with MICe in a bin.
 
     Args:
-      collection: its name.
-      bins: edges; the last bin has its upper edge too.
-      mice: of each pair, against which the bias is.
-      errors: what `real.measured` gives.
-      epsilon: of every release.
+      collection: its name, for the title.
+      bins: edges of the bins; the last bin includes its upper edge.
+      mice: MICe of each pair; the bias is measured against it.
+      errors: the result of `real.measured`.
+      epsilon: the epsilon of every release, for the title.
     """
     place = np.searchsorted(bins[1:-1], mice, side="right")
     inside = [place == index for index in range(len(bins) - 1)]
@@ -102,10 +102,10 @@ def real_boxes(
 def error_curves(
     results: Mapping[float, Mapping[int, Released]], stars: Float[np.ndarray, " distributions"]
 ) -> "Figure":
-    """Mean absolute error over the distributions against n, a panel for each epsilon.
+    """Mean absolute error over the distributions as a function of n, one panel for each epsilon.
 
     Args:
-      results: for each epsilon and n what `synthetic.released` gives.
+      results: the result of `synthetic.released` for each epsilon and n.
       stars: MIC* of each distribution.
     """
     errors = {
@@ -136,12 +136,12 @@ def error_curves(
 
 
 def relationships(of: Family, r_squared: float, n: int, *, seed: int) -> "Figure":
-    """Each function with n records drawn around it at one R^2, and the MIC* of that.
+    """A panel for each function: its graph, n records drawn around it at one R^2, and MIC*.
 
     Args:
       of: `family.family()`.
-      r_squared: one of the family's.
-      n: records in each panel; a few hundred can be told apart.
+      r_squared: one of the family's values.
+      n: records in each panel; a few hundred stay readable.
       seed: of the records.
     """
     which = [index for index, value in enumerate(of.r_squared) if np.isclose(value, r_squared)]
@@ -157,7 +157,7 @@ def relationships(of: Family, r_squared: float, n: int, *, seed: int) -> "Figure
         ax.plot(*(side[0] for side in points), ".", color=_LOOKS["ours"].colour, markersize=2)
         ax.plot(x, np.where((y >= 0) & (y <= 1), y, np.nan), color=_INK, linewidth=1)
         ax.set_title(f"{name}, MIC* = {of.stars[index]:.2f}", fontsize=9)
-        around = (-0.03, 1.03)  # F9 and F21 are steep at the side of the square
+        around = (-0.03, 1.03)  # F9 and F21 are steep at an edge of the square
         ax.set(xlim=around, ylim=around, xticks=(0, 1), yticks=(0, 1), aspect="equal")
     figure.supxlabel("x", fontsize=9)
     figure.supylabel("y", fontsize=9)
@@ -168,15 +168,15 @@ def relationships(of: Family, r_squared: float, n: int, *, seed: int) -> "Figure
 
 
 def consistency(errors: Mapping[int, Float[np.ndarray, " functions"]]) -> "Figure":
-    """The error of MICr against MIC* as n grows, a line for each of the 21 functions.
+    """The error of MICr against MIC* as a function of n, one line for each of the 21 functions.
 
     Args:
-      errors: for each n the mean absolute error of each function, in the order of `FUNCTIONS`.
+      errors: for each n, the mean absolute error of each function in the order of `FUNCTIONS`.
     """
     records = list(errors)
     lines = np.array([errors[n] for n in records]).T
     mean = lines.mean(axis=0)
-    # Only the ends of the order are named: more names would cover each other.
+    # Only the best and the worst function are labelled: more labels would overlap.
     by_end = np.argsort(lines[:, -1])
     figure = _figure(7.5, 4.8)
     ax = figure.subplots()
@@ -197,7 +197,7 @@ def consistency(errors: Mapping[int, Float[np.ndarray, " functions"]]) -> "Figur
 
 
 def png(figure: "Figure") -> bytes:
-    """As a picture of 64 colours: a quarter of the size, and nothing of these figures lost."""
+    """The figure as a PNG of 64 colours, a quarter of the size of the full palette."""
     from PIL import Image  # comes with matplotlib
 
     full, small = io.BytesIO(), io.BytesIO()
@@ -215,7 +215,7 @@ def _two_panels(
     labels: Sequence[str],
     what: str,
 ) -> "Figure":
-    """Bias above variance: a group of boxes for each label, in it one for each mechanism."""
+    """Bias above variance: a group of boxes for each label, with one box for each mechanism."""
     figure = _figure(10, 6.2)
     top, bottom = figure.subplots(2, 1, sharex=True)
     _boxes(top, biases)
@@ -237,7 +237,10 @@ def _two_panels(
 
 
 def _hundredths(ax: "Axes") -> None:
-    """Logarithmic beyond 0.1: biases of MICe-Lap are tenths where all others are hundredths."""
+    """Make the axis linear within 0.1 and logarithmic beyond.
+
+    Biases of MICe-Lap are tenths where those of the other mechanisms are hundredths.
+    """
     sizes = (0.05, 0.1, 0.2, 0.5, 1.0)
     ticks = (*(-size for size in sizes), 0.0, *sizes)
     limits = ax.get_ylim()
@@ -247,7 +250,7 @@ def _hundredths(ax: "Axes") -> None:
 
 
 def _boxes(ax: "Axes", groups: Sequence[Mapping[str, Values]]) -> None:
-    """Quartiles, whiskers of 1.5 times their distance, and every value beyond."""
+    """Draw boxes of quartiles, whiskers of 1.5 interquartile ranges, and the outliers."""
     names = list(groups[0])
     pitch = 0.84 / len(names)
     for place in range(1, len(groups), 2):
@@ -289,7 +292,7 @@ def _log_records(ax: "Axes", records: Sequence[int]) -> None:
 
 
 def _log_values(ax: "Axes") -> None:
-    """A logarithmic axis with plain numbers on it."""
+    """Make the value axis logarithmic, with plain numbers at the ticks."""
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
     ax.set_yscale("log")
@@ -300,7 +303,7 @@ def _log_values(ax: "Axes") -> None:
 
 
 def _legend(figure: "Figure", ax: "Axes") -> None:
-    """Below the panels, where it covers nothing."""
+    """Put one legend below all panels."""
     handles, labels = ax.get_legend_handles_labels()
     columns = len(labels) if len(labels) <= 6 else 4
     style: dict[str, Any] = {"ncols": columns, "frameon": False, "fontsize": 9}

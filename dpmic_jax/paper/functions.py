@@ -21,10 +21,10 @@ def _lopsided_l(x: Values) -> Values:
     return np.select([x <= 0.0051, x < 0.01], [190 * x, 1.99 - 198 * x], (1 - x) / 99)
 
 
-# The line in F3 and F4 is printed as 2(x - 0.05); 2(x - 0.25) is what the authors' code has, and
-# what is used here. Its line passes through the centre of the unit square, and F3 stays in the
-# square from where it enters to where it leaves. As printed F3 does not, and neither F3 nor F4
-# comes near the right third of the square, which noise alone would reach
+# The paper prints the line of F3 and F4 as 2(x - 0.05). The authors' code has 2(x - 0.25), which is
+# used here: its line passes through the centre of the unit square, and F3 stays in the square
+# between its first and its last point there. As printed, F3 leaves the square in between, and
+# neither function comes near the right third of it, which only noise would reach
 # (tests/paper/test_functions.py).
 FUNCTIONS: dict[str, Function] = {
     "F1": lambda x: 0.2 * np.sin(12 * x - 6) + 1.1 * (x - 1) + 1,

@@ -1,7 +1,7 @@
-"""What a statistic is on independent columns: the table behind the level of independence.
+"""Moments of a statistic on independent columns: the table behind the dependence threshold.
 
-It has MICr under every setting that the default rule of a screen gives. Any other statistic is
-tabulated in the same way: from its values on pairs of columns, and the n that it is needed for.
+The table covers MICr under every setting that a screen chooses by default. Any other statistic can
+be tabulated in the same way, from its values on pairs of columns and the n it is needed for.
 """
 
 import math
@@ -20,56 +20,63 @@ from dpmic_jax.screening.levels import MOST_RECORDS
 from dpmic_jax.screening.planning import default_screen_statistic
 from dpmic_jax.screening.simulation import SEED, Values, micr_values, simulated
 
-COLUMNS = 128  # 8128 pairs: the deviation is known within 1 %
-# Closer where n is small: there n times the mean bends, and shows that n is a whole number.
+COLUMNS = 128  # 8128 pairs determine the standard deviation within 1 %
+# Denser where n is small: n times the mean is not smooth there, as n is an integer.
 RECORDS = (4, 5, 6, 7, 8, 11, 16, 23, 32, 45, *(2**k for k in range(6, 14)), MOST_RECORDS)
-_RATIO = 1.02  # between n that are tried, beyond the first hundred
-_APART, _BESIDE = 1 + 1e-4, 1 + 1e-9  # ratios of epsilons: no longer told apart, next to each other
+_RATIO = 1.02  # between successive n that are tried, above 100
+# Ratios of epsilons: below the first the bisection stops, the second steps next to an epsilon.
+_APART, _BESIDE = 1 + 1e-4, 1 + 1e-9
 
 
 def levels(statistics: dict[MICr, int], columns: int, store: Store, command: str) -> dict[str, Any]:
-    """The table, as JSON keeps it; what the store does not have yet is simulated.
+    """The contents of the JSON table; settings that the store does not hold yet are simulated.
 
     Args:
-      statistics: each with the least n that it is needed for.
-      columns: how many; all pairs of them are simulated.
-      store: of settings that are done.
-      command: that was given.
+      statistics: each with the smallest n that it is needed for.
+      columns: number of independent columns; all pairs of them are scored.
+      store: keeps finished settings.
+      command: the command line that is recorded in the file.
     """
     rows = []
     for statistic, least in tqdm(statistics.items(), unit="setting", disable=None):
-        written = _written(statistic)
+        setting = _as_json(statistic)
         done = store.part(
-            "-".join(map(str, written.values())),
+            "-".join(map(str, setting.values())),
             lambda one=statistic, least=least: tabulated(micr_values(one), needed(least), columns),
         )
-        rows.append(written | {name: values.tolist() for name, values in done.items()})
+        rows.append(setting | {name: values.tolist() for name, values in done.items()})
     return {"command": command, "seed": SEED, "columns": columns, "MICr": rows}
 
 
 def tabulated(values: Values, records: Sequence[int], columns: int) -> Part:
-    """n times the mean and n times the deviation of a statistic on independent columns."""
+    """n times the mean and n times the standard deviation on independent columns, for each n.
+
+    Both vary slowly with n, so that they can be interpolated.
+    """
     found = np.array([simulated(values, n, columns=columns) for n in records])
     mean, deviation = (np.array(records)[:, None] * found).round(4).T
     return {"n": np.array(records), "mean": mean, "deviation": deviation}
 
 
 def needed(least: int) -> tuple[int, ...]:
-    """The n between which all from `least` on are interpolated; the next n tried was lower."""
+    """The n of the table that are needed to interpolate every n from `least` on.
+
+    They begin below least / 1.02, as n between two that `default_settings` tries are not looked at.
+    """
     first = max(n for n in RECORDS if n <= max(least / _RATIO, RECORDS[0]))
     return tuple(n for n in RECORDS if n >= first)
 
 
-def described(statistics: dict[MICr, int], columns: int) -> dict[str, Any]:
-    """What the parts of a run depend on."""
-    settings = [[*_written(one).values(), needed(least)] for one, least in statistics.items()]
+def description(statistics: dict[MICr, int], columns: int) -> dict[str, Any]:
+    """Everything that the parts of a run depend on, for its `Store`."""
+    settings = [[*_as_json(one).values(), needed(least)] for one, least in statistics.items()]
     return {"settings": settings, "columns": columns, "seed": SEED}
 
 
 def default_settings() -> dict[MICr, int]:
-    """Every setting that `default_screen_statistic` gives for some n and epsilon, and the least n.
+    """Every setting that `default_screen_statistic` returns, with the smallest n it is used for.
 
-    Of settings that score the same grids the first is kept.
+    Of settings that score the same grids, only the first is kept.
     """
     found: dict[MICr, int] = {}
     for n in _records():
@@ -82,7 +89,7 @@ def default_settings() -> dict[MICr, int]:
 
 
 def _records() -> list[int]:
-    """Every n to 100, those of the table of defaults and right after them, many between them."""
+    """The n to try: all below 100, those of the table of defaults and the next, and a fine grid."""
     known = {row["n"] for row in tuned_defaults.settings()}
     steps = math.ceil(math.log(max(known) / 100) / math.log(_RATIO))
     between = {round(100 * _RATIO**step) for step in range(steps)}
@@ -93,12 +100,16 @@ def _settings_at(n: int) -> Iterator[MICr]:
     epsilons = sorted({row["epsilon"] for row in tuned_defaults.settings()})
     yield from (default_screen_statistic(n, epsilon) for epsilon in epsilons)
     for low, high in pairwise(epsilons):
-        # An entry of the table of defaults may have other sizes than all around it.
+        # At an epsilon of the table the sizes may differ from those right beside it.
         yield from _between(n, low * _BESIDE, high / _BESIDE)
 
 
 def _between(n: int, low: float, high: float) -> Iterator[MICr]:
-    """B and c rise or fall steadily here: between two that are the same there is no other."""
+    """All settings between two epsilons, by bisection.
+
+    B and c are monotone between neighbouring epsilons of the table, so two equal ends have no other
+    setting between them.
+    """
     ends = default_screen_statistic(n, low), default_screen_statistic(n, high)
     yield from ends
     if ends[0] != ends[1] and high > _APART * low:
@@ -107,8 +118,8 @@ def _between(n: int, low: float, high: float) -> Iterator[MICr]:
         yield from _between(n, middle, high)
 
 
-def _written(statistic: MICr) -> dict[str, Any]:
-    """As the table of defaults has it: a ratio of 1 stands for all sizes."""
+def _as_json(statistic: MICr) -> dict[str, Any]:
+    """The setting as in the table of defaults, where a ratio of 1 stands for all sizes."""
     sizes = statistic.sizes
     ratio = sizes.ratio if isinstance(sizes, ladder) else 1.0
     return {"B": statistic.B, "c": statistic.c, "ratio": ratio}

@@ -1,7 +1,7 @@
-"""The paper's distributions: equal Gaussians along a graph, kept in the unit square.
+"""The paper's distributions: equal Gaussians along a graph, conditioned on the unit square.
 
 Appendix E.2.1 puts 100 Gaussians of one variance at points evenly spaced along the graph of a
-function, and chooses the variance so that the noisy relationship has a wanted R^2.
+function, and chooses the variance so that the noisy relationship has a given R^2.
 """
 
 from functools import partial
@@ -17,9 +17,9 @@ from scipy.special import ndtr
 from dpmic_jax.paper.functions import Function
 
 POINTS = 100
-_FINE = 100_001  # of a graph, to measure its length
-_CELLS = 4000  # of an axis, to take moments
-_WIDEST = 2.0  # standard deviation: nothing of a function is left at it
+_FINE = 100_001  # points of a graph, to measure its length
+_CELLS = 4000  # cells of an axis, to integrate moments
+_WIDEST = 2.0  # standard deviation at which nothing of a function is left
 
 
 class Mixture(NamedTuple):
@@ -30,26 +30,26 @@ class Mixture(NamedTuple):
 
 
 def generating_points(function: Function) -> Float[np.ndarray, "points 2"]:
-    """Points of a graph over [0, 1], evenly spaced along what the unit square has of it.
+    """100 points of a graph, evenly spaced along the part of it inside the unit square.
 
-    Spaced by length, since even steps of x would pass over the spike of F21 and see F9 rise
-    once. Points outside of the square would be there in name only: conditioning takes what is
-    around them away, and F8 would be left with 28 of its 100.
+    They are spaced by arc length: even steps of x would miss the spike of F21 and put one point on
+    the steep part of F9. Points outside the square would be lost when the mixture is conditioned
+    on the square; F8 would keep 28 of 100.
     """
     x = np.linspace(0, 1, _FINE)
     y = function(x)
     inside = (y >= 0) & (y <= 1)
     step = np.hypot(np.diff(x), np.diff(y)) * (inside[1:] & inside[:-1])
     length = np.append(0, np.cumsum(step))
-    # Each wanted length is first reached inside: a stretch outside adds none.
+    # Stretches outside the square add no length, so each target is first reached inside it.
     at = np.searchsorted(length, np.linspace(0, length[-1], POINTS))
     first = np.flatnonzero(inside)[0]
     at = np.maximum(at, first)
     return np.stack([x[at], y[at]], axis=1)
 
 
-def noisy(function: Function, r_squared: float) -> Mixture:
-    """The mixture along a graph whose R^2 is the one wanted."""
+def mixture_with_r_squared(function: Function, r_squared: float) -> Mixture:
+    """The mixture along a graph with the given R^2."""
     centres = generating_points(function)
 
     def excess(deviation: float) -> float:
@@ -62,12 +62,12 @@ def noisy(function: Function, r_squared: float) -> Mixture:
 def correlation_squared(function: Function, mixture: Mixture) -> float:
     """R^2 of a noisy functional relationship (Reshef et al. 2018): corr(f(X), Y)^2.
 
-    X is noisy in it. The shorter Var f / (Var f + s^2) leaves that out and allows for so much
-    noise that hardly anything stays dependent: the faster a function turns, the sooner noise
-    along x undoes it.
+    X is noisy too. The shorter formula Var f / (Var f + s^2) ignores this, and would allow so much
+    noise that hardly any dependence is left: the faster a function oscillates, the sooner noise
+    along x destroys it.
 
-    Given its centre X and Y are independent, so moments are sums over centres of products,
-    E[f(X)^a Y^b] = sum_i E_i[f(X)^a] E_i[Y^b], each taken over narrow cells.
+    Given the centre, X and Y are independent, so moments are sums of products over the centres,
+    E[f(X)^a Y^b] = sum_i E_i[f(X)^a] E_i[Y^b], each integrated over narrow cells.
     """
     edges = np.linspace(0, 1, _CELLS + 1)
     middle = (edges[1:] + edges[:-1]) / 2
@@ -86,14 +86,14 @@ def correlation_squared(function: Function, mixture: Mixture) -> float:
 def cell_masses(
     mixture: Mixture, axis: int, edges: Float[np.ndarray, " edges"]
 ) -> Float[np.ndarray, "cells points"]:
-    """What each Gaussian has between neighbouring edges on one axis, not conditioned."""
+    """The mass of each Gaussian between neighbouring edges of one axis, before conditioning."""
     return np.diff(ndtr((edges[:, None] - mixture.centres[:, axis]) / mixture.deviation), axis=0)
 
 
 def draw(
     mixture: Mixture, n: int, *, key: PRNGKeyArray
 ) -> tuple[Float32[Array, " n"], Float32[Array, " n"]]:
-    """n records of a mixture, x and y."""
+    """Sample n records of a mixture, as x and y."""
     centres = mixture.centres.astype(np.float32)
     inside = np.prod(
         [cell_masses(mixture, axis, np.array([0.0, 1.0]))[0] for axis in (0, 1)], axis=0
@@ -116,12 +116,12 @@ def _draw(
     *,
     n: int,
 ) -> tuple[Float32[Array, " n"], Float32[Array, " n"]]:
-    """A centre by its mass inside the square, then a truncated Gaussian on each axis.
+    """Sample a centre by its mass inside the square, then a truncated Gaussian on each axis.
 
-    That is the conditioned mixture itself, with nothing to reject.
+    This samples the conditioned mixture exactly, without rejection.
     """
     which, along = jax.random.split(key)
-    # By inversion: jax.random.categorical would draw a number for every centre.
+    # Inverse transform sampling: jax.random.categorical would draw a number for every centre.
     below = jnp.cumsum(jax.nn.softmax(log_inside))
     uniform = jax.random.uniform(which, (n,), maxval=below[-1])
     centre = centres[jnp.minimum(jnp.searchsorted(below, uniform, side="right"), POINTS - 1)]

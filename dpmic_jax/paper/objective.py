@@ -1,7 +1,7 @@
-"""What tuning minimises: WSUM of appendix E.2.3, with the noise integrated out.
+"""The objective of tuning: WSUM of appendix E.2.3, with the noise integrated out.
 
-Laplace noise of scale b on a value v, clipped to [0, 1], has closed moments, so the expected error
-of a data set needs no draw: only data sets are sampled, and every epsilon is free.
+The expected error of v + Laplace noise of scale b, clipped to [0, 1], has a closed form. So only
+data sets are sampled and no noise, and every epsilon is evaluated on the same values.
 """
 
 import numpy as np
@@ -11,7 +11,10 @@ Values = Float[np.ndarray, "*shape"]
 
 
 def weights(stars: Float[np.ndarray, " distributions"]) -> Float[np.ndarray, " distributions"]:
-    """The length of [0, 1] that is nearest to each MIC*: they add up to 1."""
+    """The weight of each distribution: the length of the part of [0, 1] nearest to its MIC*.
+
+    Weights add up to 1, and ranges of MIC* with many distributions do not dominate.
+    """
     order = np.argsort(stars, kind="stable")
     middle = (stars[order][1:] + stars[order][:-1]) / 2
     out = np.empty_like(stars)
@@ -22,14 +25,14 @@ def weights(stars: Float[np.ndarray, " distributions"]) -> Float[np.ndarray, " d
 def wsum(
     errors: Float[np.ndarray, "distributions repeats"], stars: Float[np.ndarray, " distributions"]
 ) -> float:
-    """The weighted sum over distributions of a mechanism's average unsigned error."""
+    """The weighted sum over distributions of a mechanism's mean absolute error."""
     return float(weights(stars) @ errors.mean(axis=1))
 
 
 def expected_error(values: Values, targets: Values, scale: float) -> Values:
-    """E |clip(v + L, 0, 1) - t| for Laplace noise L of a scale, v and t in [0, 1].
+    """E |clip(v + L, 0, 1) - t| for Laplace noise L of scale b and v, t in [0, 1].
 
-    With F the distribution function of L and H its integral, the error is the area under
+    With H the integral of the distribution function of L / b, the error is the area under
     P(release <= z) for z in [0, t] and under P(release > z) for z in [t, 1]:
     b (H((t-v)/b) - H(-v/b) + H((v-t)/b) - H((v-1)/b)).
     """
@@ -38,14 +41,6 @@ def expected_error(values: Values, targets: Values, scale: float) -> Values:
     v, t = values / scale, targets / scale
     area = _integral(t - v) - _integral(-v) + _integral(v - t) - _integral(v - 1 / scale)
     return scale * area
-
-
-def expected_value(values: Values, scale: float) -> Values:
-    """E clip(v + L, 0, 1)."""
-    if scale == 0:
-        return np.clip(values, 0, 1)
-    v = values / scale
-    return scale * (_integral(v) - _integral(v - 1 / scale))
 
 
 def _integral(u: Values) -> Values:

@@ -8,9 +8,9 @@ from dpmic_jax.paper import published_values, summary
 from dpmic_jax.paper.functions import FUNCTIONS
 from dpmic_jax.paper.summary import Rows
 
-# Every way of ours that is judged, one release each.
+# The mechanisms of ours that are judged, with one release each.
 OURS = ("ours", "ours, MIC*", "variation, MIC*")
-# Median unsigned errors to reach: of a prototype with B up to 300, and what to aim for beyond.
+# Target median unsigned errors: those of a prototype with B up to 300, and more ambitious ones.
 WANTED = {
     ("Baseball", 1.0): (0.036, 0.02),
     ("Baseball", 0.1): (0.21, 0.12),
@@ -20,7 +20,7 @@ WANTED = {
 
 
 def real_table(rows: Rows) -> str:
-    """Tables 1 and 3, with what is printed."""
+    """Tables 1 and 3, with the printed numbers in brackets."""
     lines = []
     for row in rows:
         cell = summary.printed_cell(row)
@@ -46,7 +46,7 @@ def _bracketed(value: float | None) -> str:
 
 
 def wanted_table(rows: Rows) -> str:
-    """Which rows of ours reach the errors that are wanted."""
+    """The rows of ours that reach the target errors `WANTED`."""
     lines = []
     for (collection, epsilon), levels in WANTED.items():
         found = {
@@ -65,7 +65,7 @@ def wanted_table(rows: Rows) -> str:
 
 
 def geom_table(rows: Rows) -> str:
-    """MICr-Geom on Spellman4381 by other settings and summaries."""
+    """MICr-Geom on Spellman4381 under other settings and summaries."""
     names = [name for name in rows[0] if name not in ("bounds", "B", "c", "variance")]
     lines = [
         [row["bounds"], f"{row['B']}", f"{row['c']}", f"{row['variance']:.1e}"]
@@ -76,7 +76,7 @@ def geom_table(rows: Rows) -> str:
 
 
 def others_table(rows: Rows) -> str:
-    """Errors on shapes that are no functions."""
+    """Errors on shapes that are not functions."""
     shapes = [name for name in rows[0] if name not in ("n", "epsilon", "mechanism")]
     lines = [
         [f"{row['n']}", f"{row['epsilon']:g}", row["mechanism"].replace("*", "\\*")]
@@ -88,7 +88,7 @@ def others_table(rows: Rows) -> str:
 
 
 def parts_table(rows: Rows) -> str:
-    """Errors by the number of parts."""
+    """Errors of `VariationLap`'s estimate by its number of bins."""
     levels = [name for name in rows[0] if name not in ("n", "parts")]
     lines = [
         [f"{row['n']}", f"{row['parts']}", *(f"{row[level]:.4f}" for level in levels)]
@@ -98,7 +98,7 @@ def parts_table(rows: Rows) -> str:
 
 
 def finer_table(rows: Rows) -> str:
-    """WSUM at the chosen c, and beyond all that the search tried."""
+    """WSUM at the default c, and at a c beyond the search."""
     lines = [
         [
             f"{row['n']}",
@@ -136,7 +136,7 @@ def synthetic_table(rows: Rows) -> str:
 
 
 def table_2(published: Rows) -> str:
-    """What tuning finds for the published mechanisms."""
+    """The settings that tuning finds for the published mechanisms, beside the printed ones."""
     places = {("MICr-Geom", 1.0): 0, ("MICr-Geom", 0.1): 1, ("MICr-Lap", 1.0): 2}
     places["MICr-Lap", 0.1] = 3
     lines = []
@@ -159,7 +159,7 @@ def table_2(published: Rows) -> str:
 
 
 def defaults_table(settings: Rows) -> str:
-    """The shipped table at three epsilons."""
+    """The package's table of defaults, at three epsilons."""
     lines = []
     for row in settings:
         if row["epsilon"] in (0.1, 1.0, 10.0):
@@ -197,7 +197,7 @@ def consistency_table(rows: Rows) -> str:
 
 
 def convergence_table(rows: Rows) -> str:
-    """MIC* for finer partitions."""
+    """MIC* on finer and finer partitions."""
     lines = [
         [
             f"{row['master']}, {row['fixed']}",
@@ -211,7 +211,7 @@ def convergence_table(rows: Rows) -> str:
 
 
 def markdown(titles: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """A table."""
+    """A Markdown table."""
     rule = "|".join("---" for _ in titles)
     rows = [
         f"| {' | '.join(titles)} |",

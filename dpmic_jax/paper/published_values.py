@@ -1,4 +1,4 @@
-"""What the MIC paper prints: Tables 1, 2 and 3, and numbers in its text."""
+"""Numbers that the MIC paper prints: Tables 1, 2 and 3, and those in its text."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ MECHANISMS = ("MICe-Lap", "MICr-Lap", "MICr-Geom")
 
 
 class Cell(NamedTuple):
-    """Median over data sets of the bias, and of the variance, of 100 releases."""
+    """The median over data sets of the bias and of the variance of 100 releases."""
 
     bias: float
     variance: float

@@ -1,4 +1,4 @@
-"""Tables 1 and 3 and figures 3 and 5: the mechanisms on real data, published and ours."""
+"""Tables 1 and 3 and figures 3 and 5: the published mechanisms and ours on real data."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -39,14 +39,20 @@ WIDE = "ours, B = 2 n^0.6"
 
 
 class Errors(NamedTuple):
-    """Of each data set, over draws, against MICe: mean error, variance, mean unsigned error."""
+    """Errors of each data set over the draws, against MICe.
+
+    Attributes:
+      bias: mean error.
+      variance: of the releases.
+      unsigned: mean absolute error.
+    """
 
     bias: Float[np.ndarray, " pairs"]
     variance: Float[np.ndarray, " pairs"]
     unsigned: Float[np.ndarray, " pairs"]
 
 
-Releases = Iterator[tuple[str, Any]]  # of draws by pairs
+Releases = Iterator[tuple[str, Any]]  # a name, and an array of draws by pairs
 
 
 def truth(collection: Collection) -> Float[np.ndarray, " pairs"]:
@@ -59,7 +65,7 @@ def truth(collection: Collection) -> Float[np.ndarray, " pairs"]:
 def measured(
     collection: Collection, epsilon: float, store: Store, *, draws: int, seed: int
 ) -> dict[str, Errors]:
-    """The errors of every mechanism, from the store or computed into it."""
+    """The errors of every mechanism, read from the store or computed and kept there."""
     part = partial(store.part, compute=lambda: {"mice": truth(collection)})
     mice = part(f"{collection.name}-mice")["mice"]
     found = {}
@@ -83,10 +89,10 @@ def _errors(values: Float[np.ndarray, "draws pairs"], mice: Float[np.ndarray, " 
 
 
 def _mice_lap(collection, epsilon, mice, draws, key) -> Releases:
-    """As the paper has it: noise on the very MICe that errors are measured against."""
+    """As in the paper, noise is added to the same MICe that errors are measured against."""
     mechanism = PublishedMICeLap(epsilon=epsilon)
-    law = mechanism.noise(collection.n)
-    points = on_lattice(law.lattice, (mice * 2.0**VALUE_BITS).astype(np.int64))
+    noise = mechanism.noise(collection.n)
+    points = on_lattice(noise.lattice, (mice * 2.0**VALUE_BITS).astype(np.int64))
     yield "MICe-Lap", _released(mechanism, collection, points, draws, key).value
 
 
@@ -101,10 +107,10 @@ def _ours(collection, epsilon, mice, draws, key) -> Releases:
 
 
 def _ours_wide(collection, epsilon, mice, draws, key) -> Releases:
-    """With B = 2 n^0.6: defaults are tuned for MIC*, but errors are against MICe here.
+    """B = 2 n^0.6: the defaults are tuned for MIC*, but errors are measured against MICe here.
 
-    MICe has B = n^0.6 and puts its cells where records are; cells of equal width do as well on
-    long-tailed columns if there are twice as many.
+    MICe has B = n^0.6 and puts its cells where the records are. Cells of equal width do as well on
+    long-tailed columns if there are twice as many of them.
     """
     statistic = MICr(B=max(4, math.floor(2 * collection.n**0.6)), c=5)
     mechanism = MICrLap(epsilon=epsilon, statistic=statistic)
@@ -115,7 +121,7 @@ def _laplace(name: str, mechanism: MICrLap, collection, draws, key) -> Releases:
     points = _micr_points(mechanism, collection)
     released = _released(mechanism, collection, points, draws, key)
     yield name, released.value
-    # Each draw is a release of the whole collection, and its prior is fitted to that alone.
+    # Each draw is one release of the whole collection, so its prior is fitted to that draw alone.
     one_by_one = [replace(released, value=value) for value in np.asarray(released.value)]
     yield f"{name}, debiased", np.stack([debias(one, fitted_prior(one)) for one in one_by_one])
 
@@ -126,16 +132,16 @@ def _micr_points(mechanism: MICrLap, collection: Collection) -> np.ndarray:
 
 
 def _released(mechanism, collection: Collection, points, draws: int, key: PRNGKeyArray) -> Release:
-    """As `mechanism.release_batch` with labels 0, 1, ..., but scoring the pairs once."""
-    n, law = collection.n, mechanism.noise(collection.n)
+    """`mechanism.release_batch` with labels 0, 1, ..., scoring the pairs only once."""
+    n, noise = collection.n, mechanism.noise(collection.n)
     noisy = [
         add_noise(
-            law, points, collection.pairs, event_key(key, mechanism.event(n, label=str(draw)))
+            noise, points, collection.pairs, event_key(key, mechanism.event(n, label=str(draw)))
         )
         for draw in range(draws)
     ]
-    value = law.lattice.values(np.stack(noisy))
-    return Release(value, mechanism.event(n), False, law.scale, law.lattice)
+    value = noise.lattice.values(np.stack(noisy))
+    return Release(value, mechanism.event(n), False, noise)
 
 
 def _micr_geom(collection, epsilon, mice, draws, key) -> Releases:
@@ -145,14 +151,14 @@ def _micr_geom(collection, epsilon, mice, draws, key) -> Releases:
 def geom_releases(
     collection: Collection, mechanism: PublishedMICrGeom, draws: int, key: PRNGKeyArray
 ) -> Float[np.ndarray, "draws pairs"]:
-    """Every draw has noise of its own on every master grid of every pair."""
+    """Releases of MICr-Geom, with fresh noise on every master grid of every pair in every draw."""
     cut = mechanism.resolve(collection.n).cut(collection.columns, collection.bounds)
     best = np.zeros((draws, len(collection.pairs)), np.float32)
     keys = jax.random.split(key, draws)
     tables = list(_tables(cut.grids, master_counts(cut, collection.pairs)))
     with tqdm(total=len(tables) * len(best.T), unit="grid", disable=None, delay=2) as bar:
         for number, (grid, table) in enumerate(tables):
-            # Before the threads start, which would each compile it.
+            # Compiled before the threads start: each of them would compile it otherwise.
             scoring.optimiser(scoring.shape_of(grid), scoring.WIDTH)
 
             def run(part: slice, grid=grid, table=table, number=number) -> int:
@@ -168,7 +174,7 @@ def geom_releases(
 
 
 def _tables(grids: tuple[Grid, ...], counts: np.ndarray) -> Iterator[tuple[Grid, np.ndarray]]:
-    """Each grid's counts in each orientation, pairs by columns by rows."""
+    """The counts of each grid in each orientation, as pairs by columns by rows."""
     begin = 0
     for grid in grids:
         for _ in range(2):

@@ -1,8 +1,8 @@
 """Score many data sets on many grids, with or without noise on the counts.
 
-The engine groups the grids of one plan. Tuning tries hundreds of plans, so here a grid is scored on
-its own: padded to one of a few shapes, whose programs serve every plan, n and amount of noise. A
-statistic is then the largest score among the grids of its plan.
+The engine of `mic` groups the grids of one plan. Tuning tries hundreds of plans, so here each grid
+is scored on its own, padded to one of a few shapes whose compiled programs serve every plan, n and
+amount of noise. A statistic is then the largest score among the grids of its plan.
 """
 
 import os
@@ -23,13 +23,13 @@ from dpmic_jax.mic.optimise import at_most
 from dpmic_jax.mic.padding import rung
 from dpmic_jax.mic.xlogx import UNIT, FastGains
 
-LANES = batch.LANES["cpu"]  # (data set, grid, orientation) scored side by side, at most
-WIDTH = 8 * LANES  # in one call
+LANES = batch.LANES["cpu"]  # (data set, grid, orientation) triples scored side by side, at most
+WIDTH = 8 * LANES  # lanes in one call
 BLOCK = 32_768  # the most records counted in one call
 
 
 class Lanes(NamedTuple):
-    """Which data set, grid and orientation each lane has."""
+    """The data set, orientation and grid of each lane."""
 
     data: Int32[np.ndarray, " lanes"]
     flipped: Int32[np.ndarray, " lanes"]  # 1 where y is merged and x is fixed
@@ -38,29 +38,30 @@ class Lanes(NamedTuple):
     parts: Int32[np.ndarray, " lanes"]
 
 
-# Of each lane's grid, row by row of the padded shape, and zeros up to a power of two: programs
-# that only count or add noise serve many shapes.
+# The counts of each lane's grid, row by row of the padded shape, then zeros up to a power of two:
+# programs that only count or add noise then serve many shapes.
 Counts = Int32[Array, "lanes cells"]
-# Given the counts, their lanes, the length of a padded row, and a number of their own.
+# Takes the counts, their lanes, the length of a padded row, and a number unique to the call.
 Noise = Callable[[Counts, Lanes, int, int], Counts]
 
 
 def shape_of(grid: Grid) -> Grid:
-    """The padded grid whose program scores it: coarse, as compiling takes longer than scoring.
+    """The padded grid whose compiled program scores `grid`.
 
-    Empty rows and columns change no score, and more parts cost little.
+    The shapes are few, as compiling takes longer than scoring. Empty rows and columns change no
+    score, and more parts cost little.
     """
     parts = rung(grid.parts, 1)
     return Grid(rung(grid.rows, 2), max(rung(grid.master, 2), parts), parts)
 
 
 def cells_of(shape: Grid) -> int:
-    """How many counts a lane has: a power of two."""
+    """The number of counts of a lane, padded to a power of two."""
     return rung(shape.master * shape.rows, 1)
 
 
 def by_shape(grids: Iterable[Grid]) -> dict[Grid, list[Grid]]:
-    """Grids that one program serves."""
+    """Group grids by the shape whose program scores them."""
     groups: dict[Grid, list[Grid]] = {}
     for grid in sorted(set(grids)):
         groups.setdefault(shape_of(grid), []).append(grid)
@@ -68,7 +69,7 @@ def by_shape(grids: Iterable[Grid]) -> dict[Grid, list[Grid]]:
 
 
 def lanes_of(grids: Sequence[Grid], sets: int) -> Lanes:
-    """Every grid in both orientations for each data set, the data set varying fastest."""
+    """A lane for each grid, orientation and data set, with the data set varying fastest."""
     grid, flipped, data = np.indices((len(grids), 2, sets)).reshape(3, -1)
     rows, master, parts = np.array(grids, np.int32).reshape(-1, 3)[grid].T
     return Lanes(data.astype(np.int32), flipped.astype(np.int32), master, rows, parts)
@@ -82,18 +83,18 @@ def best_entries(
     noise: Noise | None = None,
     done: Callable[[int], object] = lambda lanes: None,
 ) -> dict[Grid, Float32[np.ndarray, " sets"]]:
-    """The largest entry that each grid gives in either orientation, of data on the unit square.
+    """The largest normalised entry of each grid over both orientations, on the unit square.
 
     Args:
       x, y: data sets of n records each.
-      grids: what to score.
-      noise: added to counts before they are scored; each grid is then divided by its own
-        number of records, and one that has none tells nothing.
-      done: told of every few lanes that are finished.
+      grids: the grids to score.
+      noise: added to the counts before they are scored; each grid is then normalised by its own
+        noisy number of records, and an empty grid scores 0.
+      done: called with the number of lanes that have just been finished.
     """
     sets = len(x)
     found: dict[Grid, np.ndarray] = {}
-    begin = 0  # lanes done with other shapes
+    begin = 0  # lanes of the shapes before, so that `noise` gets unique numbers
     for shape, some in ready(by_shape(grids)):
         lanes = lanes_of(some, sets)
         values = np.empty(len(lanes.data), np.float32)
@@ -117,17 +118,17 @@ def best_entries(
 def micr(
     entries: dict[Grid, Float32[np.ndarray, " sets"]], grids: Sequence[Grid]
 ) -> Float32[np.ndarray, " sets"]:
-    """The statistic whose plan is `grids`."""
+    """MICr of each data set for a plan: the largest entry over its grids."""
     return np.max([entries[grid] for grid in grids], axis=0)
 
 
 def _filled(lanes: Lanes) -> Lanes:
-    """Filled up to one width, so that one program serves all."""
+    """Repeat lanes up to a fixed number, so that one compiled program serves every call."""
     return Lanes(*(np.resize(column, WIDTH) for column in lanes))
 
 
 def in_threads(run: Callable[[slice], int], lanes: int) -> Iterator[int]:
-    """One call a core at a time: XLA uses little more than a core for each."""
+    """Run slices of lanes in one thread per core, as XLA uses little more than a core for each."""
     parts = [slice(start, min(start + WIDTH, lanes)) for start in range(0, lanes, WIDTH)]
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from pool.map(run, parts)
@@ -136,9 +137,9 @@ def in_threads(run: Callable[[slice], int], lanes: int) -> Iterator[int]:
 def count(
     x: Float32[np.ndarray, "sets n"], y: Float32[np.ndarray, "sets n"], lanes: Lanes, shape: Grid
 ) -> Counts:
-    """Records in each cell of each lane's grid, a block of records at a time."""
+    """Count the records in each cell of each lane's grid, one block of records at a time."""
     total = jnp.zeros((len(lanes.data), cells_of(shape)), jnp.int32)
-    # The data sets of these lanes, and where each lane finds its own among them.
+    # Only the data sets of these lanes are copied; `place` is where each lane finds its own.
     some, place = np.unique(lanes.data, return_inverse=True)
     for both in _blocks(x, y, some):
         total = _add(total, both, place.astype(np.int32), lanes, np.int32(shape.rows))
@@ -150,7 +151,7 @@ def _blocks(
     y: Float32[np.ndarray, "sets n"],
     some: Int[np.ndarray, " chosen"],
 ) -> Iterator[Float32[np.ndarray, "2 sets_up block"]]:
-    """Records in blocks of a few sizes, filled up with records below 0, which count nowhere."""
+    """Blocks of records of a few sizes, padded with records at -1, which are not counted."""
     sets, n = len(some), x.shape[1]
     for start in range(0, n, BLOCK):
         stop = min(n, start + BLOCK)
@@ -162,7 +163,7 @@ def _blocks(
         yield both
 
 
-@partial(jax.jit, donate_argnums=0)  # a copy for every block would take longer than counting
+@partial(jax.jit, donate_argnums=0)  # copying the totals would take longer than counting
 def _add(total, both, place, lanes, stride):
     merged, fixed = both[lanes.flipped, place], both[1 - lanes.flipped, place]
     lane = jnp.arange(len(merged), dtype=jnp.int32)[:, None]
@@ -180,10 +181,17 @@ def _code(values, sizes):
 def score(
     counts: Counts, parts: Int32[np.ndarray, " some"], shape: Grid
 ) -> Float32[np.ndarray, " some"]:
-    """The largest normalised entry of each of the first lanes, which have so many parts each."""
+    """The largest normalised entry of each of the first lanes.
+
+    Args:
+      counts: of all lanes, padded ones included.
+      parts: the largest number of parts of each lane that is wanted.
+      shape: the padded grid of all lanes.
+    """
     cells = np.asarray(counts)[:, : shape.master * shape.rows]
     records = cells[: len(parts)].sum(axis=1)
-    # As few bits as the largest lane needs: noise changes how many.
+    # Gains are in units of the next power of two of the largest lane, since noise changes how
+    # many records a lane has; each lane is normalised by its own number in the end.
     power = 1 << (max(2, int(records.max())) - 1).bit_length()
     tables, number = cells.reshape(-1, shape.master, shape.rows), np.array([len(parts)], np.int32)
     gains = FastGains.of(power)
@@ -196,7 +204,7 @@ def score(
 
 
 def optimiser(shape: Grid, width: int) -> Callable[..., Any]:
-    """The engine's program that optimises so many lanes of one shape."""
+    """The engine's compiled program that optimises `width` lanes of one shape."""
     mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
     counts = jax.ShapeDtypeStruct((width, shape.master, shape.rows), np.int32)
     program = kernel.optimising_program(Bucket((shape,)), LANES)
@@ -204,7 +212,7 @@ def optimiser(shape: Grid, width: int) -> Callable[..., Any]:
 
 
 def ready(groups: dict[Grid, list[Grid]]) -> Iterator[tuple[Grid, list[Grid]]]:
-    """Each shape once its program is compiled, the next ones being compiled meanwhile."""
+    """Yield each shape when its program is compiled; the next programs compile in the meantime."""
     compiled = batch.in_order(partial(optimiser, width=WIDTH), groups, os.cpu_count() or 1)
     for item, _ in zip(groups.items(), compiled, strict=True):
         yield item

@@ -1,4 +1,4 @@
-"""Relationships that are no functions: what estimates of MIC* do away from their tables."""
+"""Relationships that are not functions: the error of MIC* estimates outside their tables."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _DEVIATIONS = (0.02, 0.05, 0.1)
 
 
 def shapes() -> dict[str, Float[np.ndarray, "points 2"]]:
-    """100 centres each, in the unit square."""
+    """The centres of each shape, 100 points in the unit square."""
     t = np.arange(POINTS) / POINTS
     half, turn = POINTS // 2, 2 * np.pi * t
     rising = np.linspace(0.05, 0.95, half)
@@ -38,7 +38,13 @@ def shapes() -> dict[str, Float[np.ndarray, "points 2"]]:
 
 
 def errors(records: tuple[int, ...], sets: int, *, seed: int) -> list[dict[str, Any]]:
-    """Mean absolute error against MIC* of every shape, over deviations and data sets."""
+    """Mean absolute error against MIC* for every shape, over noise widths and data sets.
+
+    Args:
+      records: every n.
+      sets: data sets of each shape and width.
+      seed: of the data sets and the noise.
+    """
     mixtures = [Mixture(centres, s) for centres in shapes().values() for s in _DEVIATIONS]
     stars = mic_star(mixtures).reshape(-1, len(_DEVIATIONS), 1)
     rows = []
@@ -70,8 +76,8 @@ def _estimates(x, y, epsilon, keys) -> dict[str, Float[np.ndarray, " sets"]]:
     ours, apart = MICrLap(epsilon=epsilon), VariationLap(epsilon=epsilon)
     grids = ours.resolve(n).grids(n)
     micr = scoring.micr(scoring.best_entries(x, y, grids), grids).astype(float)
-    noisy = synthetic.noisy(ours, n, micr, keys[0])
-    cut = synthetic.noisy(apart, n, variations(x, y, apart.resolve(n)), keys[1])
+    noisy = synthetic.simulated_release(ours, n, micr, keys[0])
+    cut = synthetic.simulated_release(apart, n, variations(x, y, apart.resolve(n)), keys[1])
     return {
         "ours": np.asarray(noisy.value),
         "ours, MIC*": posterior_median(noisy, tuned_defaults.family(n)),

@@ -1,4 +1,4 @@
-"""Keep finished parts of a long computation, so that an interrupted one goes on where it was."""
+"""Keep the finished parts of a long computation, so that an interrupted run resumes."""
 
 import json
 import os
@@ -15,9 +15,12 @@ class Store:
     """A folder with one file for each finished part.
 
     Args:
-      folder: made if it is not there.
-      description: of the whole computation, as JSON can hold it. A folder of another one is
-        refused, since parts of two would be mixed.
+      folder: created if it does not exist.
+      description: of the whole computation, in JSON types.
+
+    Raises:
+      ValueError: if the folder belongs to a computation with another description, whose parts
+        would be mixed with these.
     """
 
     def __init__(self, folder: Path, description: dict[str, Any]):
@@ -34,7 +37,7 @@ class Store:
             )
 
     def part(self, name: str, compute: Callable[[], Part]) -> Part:
-        """A part from its file, or computed and written there."""
+        """Read a part from its file, or compute it and write it there."""
         path = self._folder / f"{name}.npz"
         if not path.exists():
             unfinished = self._folder / f".{name}.npz"
@@ -42,6 +45,7 @@ class Store:
                 np.savez(file, **compute())  # pyright: ignore[reportArgumentType]
                 file.flush()
                 os.fsync(file.fileno())
+            # The rename comes last, so that a file under its final name is always complete.
             unfinished.replace(path)
         with np.load(path) as kept:
             return dict(kept)

@@ -1,4 +1,4 @@
-"""What the studies found, as rows of numbers that a file can hold and a page can show."""
+"""Results of the studies as rows of numbers, for JSON files and for the page."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Rows = list[dict[str, Any]]
 
 
 def setting_of(mechanism: str, n: int, epsilon: float) -> str:
-    """The statistic of a mechanism in a few words."""
+    """The setting of a mechanism's statistic, as text."""
     if mechanism.startswith(real.WIDE):
         return f"B = {math.floor(2 * n**0.6)}, c = 5"
     if mechanism.startswith("variation"):
@@ -42,10 +42,10 @@ def tables(folder: Path, data: Path, *, draws: int, most_pairs: int, seed: int) 
     """Tables 1 and 3 and the unsigned errors: a row for each collection, epsilon and mechanism.
 
     Args:
-      folder: for finished parts.
+      folder: keeps finished parts.
       data: the folder with the real data.
       draws: releases of each pair.
-      most_pairs: of a collection that are looked at, evenly spread over it.
+      most_pairs: the most pairs of a collection to use, evenly spread over it.
       seed: of the noise.
     """
     described = {"study": "real data", "draws": draws, "most_pairs": most_pairs, "seed": seed}
@@ -77,8 +77,8 @@ def tables(folder: Path, data: Path, *, draws: int, most_pairs: int, seed: int) 
 def misses(rows: Rows) -> list[str]:
     """Entries of Tables 1 and 3 that were not reproduced.
 
-    A median bias within 0.02 (0.03 for Spellman23), and a median variance within a factor of 1.5
-    or 0.02, count as reproduced.
+    An entry counts as reproduced if the median bias is within 0.02 (0.03 for Spellman23) and the
+    median variance within a factor of 1.5 or within 0.02.
     """
     found = []
     for row in rows:
@@ -94,7 +94,7 @@ def misses(rows: Rows) -> list[str]:
 
 
 def printed_cell(row: dict[str, Any]) -> published_values.Cell | None:
-    """What the paper prints for a row."""
+    """The paper's entry for a row, or None for a mechanism of ours."""
     cells = published_values.REAL[row["epsilon"], row["collection"]]
     return dict(zip(published_values.MECHANISMS, cells, strict=True)).get(row["mechanism"])
 
@@ -125,7 +125,7 @@ def distributions(folder: Path, study: Study, records: Sequence[int]) -> Rows:
 
 
 def consistency(records: Sequence[int], sets: Sequence[int], *, seed: int) -> Rows:
-    """The mean absolute error of MICr, without noise, for each function as n grows."""
+    """The mean absolute error of MICr without noise for each function, one row for each n."""
     of = family.family()
     names = np.array(of.names)
     rows = []
@@ -140,7 +140,7 @@ def consistency(records: Sequence[int], sets: Sequence[int], *, seed: int) -> Ro
 
 
 def convergence() -> Rows:
-    """MIC* of every function at R^2 = 0.5 and 0.9, for master partitions of growing size."""
+    """The change of MIC* at R^2 = 0.5 and 0.9 from one master partition to the next finer one."""
     of = family.family()
     chosen = [i for i, r_squared in enumerate(of.r_squared) if r_squared in (0.5, 0.9)]
     mixtures = [of.mixtures[i] for i in chosen]

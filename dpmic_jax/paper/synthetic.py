@@ -1,4 +1,4 @@
-"""Figures 2 and 4: the mechanisms on data of the 189 distributions, published and ours."""
+"""Figures 2 and 4: the published mechanisms and ours on samples of the 189 distributions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from jaxtyping import Float, Float32, PRNGKeyArray
 from tqdm import tqdm
 
 from dpmic_jax.mechanisms import (
+    MICeLap,
     MICrLap,
     PublishedMICeLap,
     PublishedMICrGeom,
@@ -17,7 +18,6 @@ from dpmic_jax.mechanisms import (
     VariationLap,
     tuned_defaults,
 )
-from dpmic_jax.mechanisms.additive_noise import Additive
 from dpmic_jax.mechanisms.mic_star import posterior_median
 from dpmic_jax.mechanisms.release import Release
 from dpmic_jax.mic import batch
@@ -40,14 +40,15 @@ Data = tuple[Float32[np.ndarray, "sets n"], Float32[np.ndarray, "sets n"]]
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """How much is drawn.
+    """The sizes of a study.
 
     Attributes:
       iterations: data sets of each distribution, each released once by each mechanism.
-      large_iterations: the same where n >= 5000.
-      mice_sets: on how many of those MICe is computed, which takes the longest; its releases
-        repeat them with new noise, which is a hundred times wider than they are.
-      seed: other than that of the tuning, so that settings are judged on data they have not seen.
+      large_iterations: the same for n >= 5000.
+      mice_sets: for n >= 5000, the number of these on which MICe is computed, which takes longest.
+        MICe-Lap releases their values repeatedly; its noise is a hundred times wider than the
+        spread of MICe over data sets.
+      seed: not the seed of the tuning, so that settings are judged on data they were not tuned on.
     """
 
     iterations: int = 50
@@ -56,20 +57,20 @@ class Study:
     seed: int = 1
 
     def sets(self, n: int) -> int:
-        """Data sets of each distribution at n records."""
+        """Number of data sets of each distribution at n records."""
         return self.iterations if n < LARGE else self.large_iterations
 
     def mice(self, n: int) -> int:
-        """How many of them MICe is computed on."""
+        """Number of data sets of each distribution on which MICe is computed."""
         return self.iterations if n < LARGE else min(self.large_iterations, self.mice_sets)
 
 
 def released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, Values]:
-    """What every mechanism released for every data set, from the store or computed into it.
+    """The releases of every mechanism, read from the store or computed and kept there.
 
-    "ours, noiseless" is MICr at the setting of "ours"; "ours, MIC*" the estimate of MIC* from the
-    release, and "variation, MIC*" from that of `VariationLap`, both by a table in which the
-    function at hand is left out.
+    "ours, noiseless" is MICr at the setting of "ours". "ours, MIC*" is the estimate of MIC* from
+    that release, and "variation, MIC*" the estimate from `VariationLap`'s; the tables of both leave
+    out the function that is estimated.
     """
     return store.part(f"released-{n}-{epsilon}", lambda: _released(study, n, epsilon, store))
 
@@ -84,28 +85,30 @@ def _released(study: Study, n: int, epsilon: float, store: Store) -> dict[str, V
     exact = [_shaped(values) for values in _micr(data, plans, f"n = {n}, epsilon = {epsilon}")]
     mice = store.part(f"mice-{n}", lambda: {"mice": _mice(data, study.mice(n))})["mice"]
     mice = np.resize(mice.T, exact[0].T.shape).T
-    found = noisy(ours, n, exact[1], keys[0])
+    found = simulated_release(ours, n, exact[1], keys[0])
     cut = VariationLap(epsilon=epsilon)
-    apart = noisy(cut, n, _shaped(variations(*data, cut.resolve(n))), keys[4])
+    apart = simulated_release(cut, n, _shaped(variations(*data, cut.resolve(n))), keys[4])
     return {
-        "MICe-Lap": np.asarray(noisy(PublishedMICeLap(epsilon=epsilon), n, mice, keys[1]).value),
-        "MICr-Lap": np.asarray(noisy(published, n, exact[0], keys[2]).value),
+        "MICe-Lap": np.asarray(
+            simulated_release(PublishedMICeLap(epsilon=epsilon), n, mice, keys[1]).value
+        ),
+        "MICr-Lap": np.asarray(simulated_release(published, n, exact[0], keys[2]).value),
         "MICr-Geom": _shaped(_geom(data, PublishedMICrGeom(epsilon=epsilon), keys[3])),
         "ours": np.asarray(found.value),
-        "ours, MIC*": left_out(found, tuned_defaults.family(n)),
-        "variation, MIC*": left_out(apart, tuned_defaults.variation_family(n)),
+        "ours, MIC*": leave_one_function_out(found, tuned_defaults.family(n)),
+        "variation, MIC*": leave_one_function_out(apart, tuned_defaults.variation_family(n)),
         "ours, noiseless": exact[1],
     }
 
 
-def left_out(release: Release, of: tuned_defaults.Family) -> Values:
-    """Estimates of MIC* that have not seen the function they are for."""
+def leave_one_function_out(release: Release, of: tuned_defaults.Family) -> Values:
+    """Estimates of MIC* from tables that leave out the function that is estimated."""
     names = np.array(of.functions)
     values, found = np.asarray(release.value), np.empty(np.shape(release.value))
     for name in dict.fromkeys(of.functions):
         here, others = names == name, names != name
         kept = tuned_defaults.Family(tuple(names[others]), of.stars[others], of.values[others])
-        one = Release(values[here], release.event, False, release.scale, release.lattice)
+        one = Release(values[here], release.event, False, release.noise)
         found[here] = posterior_median(one, kept)
     return found
 
@@ -114,16 +117,18 @@ def _shaped(values: Float[np.ndarray, " sets"]) -> Values:
     return values.reshape(len(family.family()), -1).astype(float)
 
 
-def noisy(mechanism: Additive | VariationLap, n: int, values: Values, key: PRNGKeyArray) -> Release:
-    """Exact values as a mechanism would release them."""
-    law = mechanism.noise(n)
-    points = jnp.asarray(np.floor(values * law.lattice.top).astype(np.int32))
-    value = law.lattice.values(law.release(points, key=key))
-    return Release(value, mechanism.event(n), False, law.scale, law.lattice)
+def simulated_release(
+    mechanism: MICeLap | MICrLap | VariationLap, n: int, values: Values, key: PRNGKeyArray
+) -> Release:
+    """Release exact values with a mechanism's noise, as for a study."""
+    noise = mechanism.noise(n)
+    points = jnp.asarray(np.floor(values * noise.lattice.top).astype(np.int32))
+    value = noise.lattice.values(noise.release(points, key=key))
+    return Release(value, mechanism.event(n), False, noise)
 
 
 def _mice(data: Data, sets: int) -> Values:
-    """MICe of the first so many data sets of each distribution."""
+    """MICe of the first `sets` data sets of each distribution."""
     columns = [v.reshape(len(family.family()), -1, v.shape[1])[:, :sets] for v in data]
     columns = [column for side in columns for column in side.reshape(-1, side.shape[2])]
     total = len(columns) // 2

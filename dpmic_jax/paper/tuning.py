@@ -1,8 +1,8 @@
-"""Which B, c and sizes are best for each n and epsilon: the search behind the default table.
+"""Search for the best B, c and sizes for each n and epsilon: the basis of the default table.
 
-For every n the statistic is computed on data sets of all 189 distributions, for every setting that
-is tried; the noise of every epsilon is then integrated out (`objective`). MICr-Geom cannot be done
-so: its noise is drawn.
+For every n and every setting tried, the statistic is computed on data sets of all 189
+distributions. The noise of every epsilon is then integrated out (`objective`), except for
+MICr-Geom, whose noise on counts has to be sampled.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,15 +22,16 @@ from dpmic_jax.paper.store import Store
 
 CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
 MORE_CELLS = (200, 250, 300, 400, 600, 800, 1200, 1600)
-FINENESS = (1, 2, 3, 5, 8, 12, 20, 30, 60)  # the paper found c > 5 to change nothing
-RATIOS = (1.0, 1.1, 1.25, 1.5)  # of ladders; 1 stands for all sizes
-# A fine master is tried with coarse ladders only: c = 30 costs 36 times as much as c = 5.
+FINENESS = (1, 2, 3, 5, 8, 12, 20, 30, 60)  # c; the paper reports no change above 5
+RATIOS = (1.0, 1.1, 1.25, 1.5)  # ratios of ladders; 1 stands for all sizes
+# Fine master grids are tried with coarse ladders only: c = 30 costs 36 times as much as c = 5.
 _LEAST_RATIO = {8: 1.1, 12: 1.25, 20: 1.25, 30: 1.25, 60: 1.5}
 # Section 5.1 of the paper.
 PAPER_RECORDS = (25, 250, 500, 1000, 5000, 10_000)
 PAPER_EPSILONS = (0.1, 1.0)
 PAPER_GEOM_FINENESS = (1, 2)
-GEOM_CELLS = (6, 10, 12, 20, 40, 60, 80, 150)  # every B that Table 2 has
+GEOM_CELLS = (6, 10, 12, 20, 40, 60, 80, 150)  # every B of MICr-Geom in Table 2
+# The most records and data sets of one part: they fit in memory and take minutes.
 _RECORDS_TOGETHER = 2**28
 _SETS_TOGETHER = 2048
 
@@ -44,28 +45,30 @@ class Setting(NamedTuple):
 
     @property
     def statistic(self) -> MICr:
+        """MICr with this setting."""
         return MICr(B=self.B, c=self.c, sizes=all_sizes if self.ratio == 1 else ladder(self.ratio))
 
     @property
     def grids(self) -> tuple[Grid, ...]:
+        """The master grids that the statistic scores."""
         return self.statistic.grids(0)
 
     @property
     def cost(self) -> int:
-        """Evaluations of x log x a pair."""
+        """Evaluations of x log x per pair."""
         return 2 * sum(map(evaluations, self.grids))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """What a search tries, and on how many data sets.
+    """The settings that a search tries, and the data sets it tries them on.
 
     Attributes:
       records: every n.
-      sets: data sets of each distribution for n records.
+      sets: data sets of each distribution, for each n.
       geom_sets: the same for MICr-Geom, at every n of the paper that is in `records`.
-      cells, fineness, ratios: values of B, c and ladders to try.
-      seed: of data sets and noise.
+      cells, fineness, ratios: values of B, c and ladder ratios to try.
+      seed: of the data sets and the noise.
     """
 
     records: tuple[int, ...]
@@ -76,7 +79,8 @@ class Search:
     ratios: tuple[float, ...] = RATIOS
     seed: int = 0
 
-    def described(self) -> dict:
+    def description(self) -> dict:
+        """Everything that the results depend on, for the `Store` and for tuned.json."""
         return {
             "records": self.records,
             "sets": self.sets,
@@ -86,7 +90,7 @@ class Search:
         }
 
     def candidates(self, n: int) -> tuple[Setting, ...]:
-        """The settings tried for n records: around the usual B = n^0.6, and the paper's."""
+        """The settings tried for n records: B around the usual n^0.6, and the paper's settings."""
         ours = [
             Setting(B, c, ratio)
             for B in self.cells
@@ -98,11 +102,11 @@ class Search:
         return tuple(dict.fromkeys([*ours, *self.published(n)]))
 
     def published(self, n: int) -> tuple[Setting, ...]:
-        """What the paper tried for MICr-Lap: c = 5, all sizes."""
+        """The settings that the paper tried for MICr-Lap: c = 5, all sizes."""
         return tuple(Setting(B, 5, 1.0) for B in self._paper_cells(n))
 
     def published_geom(self, n: int) -> tuple[Setting, ...]:
-        """What the paper tried for MICr-Geom: c = 1 and 2."""
+        """The settings that the paper tried for MICr-Geom: c = 1 and 2, all sizes."""
         tried = (B for B in self._paper_cells(n) if B in GEOM_CELLS)
         return tuple(Setting(B, c, 1.0) for B in tried for c in PAPER_GEOM_FINENESS)
 
@@ -128,7 +132,7 @@ QUICK = Search(
 
 
 def _worth_it(n: int, B: int, c: float, ratio: float) -> bool:
-    """Whether to try a setting: all of them would take days, and most are far from the best."""
+    """Whether to try a setting: all of them would take days, and most are far from optimal."""
     if ratio < _LEAST_RATIO.get(int(c), 1) or (c > 12 and 2 * n**0.6 < B):
         return False
     if n >= 1_000_000:
@@ -141,7 +145,7 @@ def _worth_it(n: int, B: int, c: float, ratio: float) -> bool:
 def values(
     search: Search, n: int, store: Store
 ) -> Float32[np.ndarray, "settings distributions sets"]:
-    """MICr of every data set under every candidate, from the store or computed into it."""
+    """MICr of every data set under every candidate, read from the store or computed and kept."""
     settings = search.candidates(n)
     sets = search.sets[search.records.index(n)]
     parts = [
@@ -154,7 +158,7 @@ def values(
 def geom_values(
     search: Search, n: int, epsilon: float, store: Store
 ) -> Float32[np.ndarray, "settings distributions sets"]:
-    """Releases of the published MICr-Geom, one for every data set and candidate."""
+    """Releases of the published MICr-Geom, one for every candidate and data set."""
     settings = search.published_geom(n)
     parts = [
         store.part(name, lambda which=which: {"geom": _geom(search, n, epsilon, which, settings)})
@@ -164,7 +168,7 @@ def geom_values(
 
 
 def _parts(title: str, n: int, sets: int) -> Iterator[tuple[str, range]]:
-    """Distributions that are done together: minutes of work, and data that fit in memory."""
+    """The names of parts, and the distributions of each."""
     together = max(1, min(_RECORDS_TOGETHER // (n * sets), _SETS_TOGETHER // sets))
     total = len(family.family())
     for start in range(0, total, together):
@@ -182,7 +186,7 @@ def _geom(search, n, epsilon, which, settings):
     root = jax.random.fold_in(jax.random.key(search.seed + 1), round(1000 * epsilon))
     root = jax.random.fold_in(jax.random.fold_in(root, n), which.start)
     found = []
-    # A setting at a time: grids that two settings share have noise of their own in each.
+    # One setting at a time: a grid that two settings share gets independent noise in each.
     for index, setting in enumerate(settings):
         key = jax.random.fold_in(root, index)
 

@@ -1,4 +1,4 @@
-"""What a screen gives back: private values, what they cost, and ways to publish both."""
+"""The result of a screen: private values, their privacy statement, and ways to publish both."""
 
 from dpmic_jax.results.histograms import CategoryAxis, Histograms, NumberAxis
 from dpmic_jax.results.screen_result import ScreenResult, backend_of

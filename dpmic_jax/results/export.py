@@ -1,4 +1,4 @@
-"""A result as CSV and Parquet files, its statement with it."""
+"""Export of a result to CSV and Parquet files, with its privacy statement."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from dpmic_jax.runs.atomic_write import write
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
+# Part of every JSON file of a result, so another text would make older files unreadable.
 LIMITS = (
     "95 %, noise only: each covers the value of MICr of its pair on these records, not sampling"
 )
@@ -16,25 +17,27 @@ _METADATA = b"dpmic_jax"
 
 
 def header(result: "ScreenResult") -> dict[str, Any]:
-    """All of a result but its rows, as JSON can hold it."""
+    """Everything in a result except its rows, as a JSON object."""
     return {
         "privacy": result.statement.to_dict(),
         "ask": result.ask,
         "candidates": result.candidates,
         "noise_sd": result.noise_sd,
         "half_width": result.half_width,
-        "independence": result.dependence_threshold,
+        "independence": result.dependence_threshold,  # the name in files since version 0.1.0
         "limits": LIMITS,
         "names": list(result.names),
     }
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file atomically."""
     content = text.encode()
     write(path, lambda file: file.write(content))
 
 
 def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
+    """Write the rows as CSV, after three comment lines: see `ScreenResult.to_csv`."""
     comments = (
         f"# privacy: {result.statement.text()}",
         f"# limits: {LIMITS}",
@@ -43,7 +46,7 @@ def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
     columns = result.columns()
     quoted = {name: _quoted(name) for name in result.names}
     numbers = [columns[name].tolist() for name in ("mic", "noise_sd", "lower", "upper")]
-    # Not csv.writer: it writes True where polars and R want true, or quotes it.
+    # csv.writer would write True, which polars and R do not read as a boolean, or quote it.
     texts = (
         [quoted[name] for name in columns["x"]],
         [quoted[name] for name in columns["y"]],
@@ -60,6 +63,7 @@ def _quoted(name: str) -> str:
 
 
 def to_parquet(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
+    """Write the rows as Parquet, and the rest into the metadata of its schema."""
     arrow, parquet = _pyarrow("to_parquet")
     metadata = {_METADATA: json.dumps(header(result))}
     frame = arrow.table(result.columns()).replace_schema_metadata(metadata)
@@ -67,7 +71,7 @@ def to_parquet(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
 
 
 def read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the columns x, y and mic."""
+    """The header, and the columns x, y and mic, of a file that `to_parquet` wrote."""
     _, parquet = _pyarrow("from_parquet")
     frame = parquet.read_table(path)
     metadata = frame.schema.metadata or {}

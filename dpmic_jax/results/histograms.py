@@ -1,4 +1,4 @@
-"""Private histograms that were bought for a report: what their cells are, and what they cost."""
+"""Private histograms for a report: their cells, and their privacy statement."""
 
 import math
 from collections.abc import Iterator
@@ -11,36 +11,48 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dpmic_jax.dp.accounting.events import Event, PureDP
+from dpmic_jax.results.statement import key_sentence, ledger_sentence
 
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
 _MECHANISM = "MICrHistogram"
-_MOST_TICKS = 15  # of categories on an axis
+_MOST_TICKS = 15  # labels of categories on an axis
 _MISSING = "missing"
 
 
 class Released(Protocol):
-    """A release of `MICrHistogram`: what is needed of a `HistogramRelease`."""
+    """The attributes of a `HistogramRelease` of `MICrHistogram` that a report needs."""
 
     @property
-    def event(self) -> Event: ...
+    def event(self) -> Event:
+        """The event of the release."""
+        ...
+
     @property
-    def key_is_secret(self) -> bool: ...
+    def key_is_secret(self) -> bool:
+        """Whether the noise was drawn from a secret key."""
+        ...
+
     @property
-    def counts(self) -> Int[np.ndarray, "*pairs side side"]: ...
+    def counts(self) -> Int[np.ndarray, "*pairs side side"]:
+        """Noisy counts of the cells."""
+        ...
+
     @property
-    def mass(self) -> Float[np.ndarray, "*pairs side side"]: ...
+    def mass(self) -> Float[np.ndarray, "*pairs side side"]:
+        """The estimated fraction of the records in each cell."""
+        ...
 
 
 class Cells(NamedTuple):
     """The cells of an axis that can hold records.
 
     Attributes:
-      name: of the column.
-      labels: what each of these cells is called.
-      places: which cell of the histogram each of them is.
-      ticks: texts for the axis, at places from 0 to the number of these cells.
+      name: name of the column.
+      labels: label of each of these cells.
+      places: position of each of these cells among all cells of the histogram.
+      ticks: (position, label) of ticks, with positions from 0 to the number of these cells.
     """
 
     name: str
@@ -51,12 +63,12 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class NumberAxis:
-    """A column of numbers, cut into equal cells from `low` to `high`, which are public.
+    """A column of numbers, in equal cells between the public bounds `low` and `high`.
 
     Attributes:
-      name: of the column.
-      low, high: its bounds; values outside count as at the bounds.
-      missing: whether the first cell is that of the missing values, and the others are the cuts.
+      name: name of the column.
+      low, high: its bounds, to which values outside are clipped.
+      missing: whether the first cell holds the missing values, and only the others are bins.
     """
 
     name: str
@@ -65,30 +77,31 @@ class NumberAxis:
     missing: bool = False
 
     def cells(self, side: int) -> Cells:
-        parts = side - self.missing
-        step = (self.high - self.low) / parts
-        edges = [_text(self._at(k / parts), step) for k in range(parts + 1)]
+        """The cells of an axis of `side` cells."""
+        bins = side - self.missing
+        step = (self.high - self.low) / bins
+        edges = [_text(self._at(k / bins), step) for k in range(bins + 1)]
         labels = tuple(f"{low} to {high}" for low, high in pairwise(edges))
         ticks = [
-            (self.missing + parts * k / 4, _text(self._at(k / 4), (self.high - self.low) / 4))
+            (self.missing + bins * k / 4, _text(self._at(k / 4), (self.high - self.low) / 4))
             for k in range(5)
         ]
         if self.missing:
             labels, ticks = (_MISSING, *labels), [(0.5, _MISSING), *ticks[1:]]
         return Cells(self.name, labels, tuple(range(side)), tuple(ticks))
 
-    def _at(self, share: float) -> float:
-        return self.low * (1 - share) + self.high * share
+    def _at(self, fraction: float) -> float:
+        return self.low * (1 - fraction) + self.high * fraction
 
 
 @dataclass(frozen=True)
 class CategoryAxis:
-    """A column of k declared categories: 0, 1, ... on the bounds -1/2 and k - 1/2.
+    """A column of k declared categories, coded 0, 1, ... on the bounds -1/2 and k - 1/2.
 
     Attributes:
-      name: of the column.
+      name: name of the column.
       values: the categories in their order, as texts.
-      missing: as of `NumberAxis`.
+      missing: as for `NumberAxis`.
     """
 
     name: str
@@ -96,23 +109,24 @@ class CategoryAxis:
     missing: bool = False
 
     def cells(self, side: int) -> Cells:
-        parts, found = side - self.missing, {0: [_MISSING]} if self.missing else {}
+        """The cells of an axis of `side` cells that hold a category."""
+        bins, found = side - self.missing, {0: [_MISSING]} if self.missing else {}
         for code, value in enumerate(self.values):
-            # Category i is at the share (i + 1/2) / k of the bounds.
-            place = self.missing + (2 * code + 1) * parts // (2 * len(self.values))
+            # Category i lies at the fraction (i + 1/2) / k of the way between the bounds.
+            place = self.missing + (2 * code + 1) * bins // (2 * len(self.values))
             found.setdefault(place, []).append(value)
         return _named_cells(self.name, found)
 
 
 @dataclass(frozen=True)
 class SpareAxis:
-    """A column of k declared categories, with a cell for what is none of them if there are more.
+    """A column of k declared categories whose missing values have a cell if there is one to spare.
 
-    Of more than k cells the first is for missing values, and each category has one after it; else
-    cells are those of `CategoryAxis`, and missing values are in the first.
+    With more than k cells, the first holds the missing values, and each category has one after it.
+    Otherwise the cells are those of `CategoryAxis`, and missing values are in the first.
 
     Attributes:
-      name: of the column.
+      name: name of the column.
       values: the categories in their order, as texts.
     """
 
@@ -120,6 +134,7 @@ class SpareAxis:
     values: tuple[str, ...]
 
     def cells(self, side: int) -> Cells:
+        """The cells of an axis of `side` cells that hold a category or missing values."""
         found, count = {0: [_MISSING]}, len(self.values)
         for code, value in enumerate(self.values):
             place = 1 + code if side > count else (2 * code + 1) * side // (2 * count)
@@ -131,7 +146,7 @@ Axis = NumberAxis | CategoryAxis | SpareAxis
 
 
 def _named_cells(name: str, found: dict[int, list[str]]) -> Cells:
-    """Cells with what they hold."""
+    """Cells labelled by the values that they hold."""
     labels = tuple(", ".join(values) for values in found.values())
     step = math.ceil(len(labels) / _MOST_TICKS)
     ticks = tuple((i + 0.5, labels[i]) for i in range(0, len(labels), step))
@@ -140,12 +155,12 @@ def _named_cells(name: str, found: dict[int, list[str]]) -> Cells:
 
 @dataclass(frozen=True, kw_only=True)
 class Histograms:
-    """Histograms of some pairs of columns, bought in one event of their own.
+    """Histograms of some pairs of columns, released as one event.
 
     Attributes:
       axes: x and y of each pair, in the order of the release.
-      release: of `MICrHistogram.release_batch`, or of its `release` for one pair.
-      ledger: "identity#serial" of the charge's receipt; None if no ledger was charged.
+      release: the release of `MICrHistogram.release_batch`, or of `release` for one pair.
+      ledger: "identity#serial" of the charge; None if no ledger was charged.
     """
 
     axes: tuple[tuple[Axis, Axis], ...]
@@ -158,77 +173,64 @@ class Histograms:
             raise ValueError(f"expected a release of {_MECHANISM}, got one of {event.mechanism}")
         if len(self.axes) != event.count or counts.size != event.count * counts.shape[-1] ** 2:
             raise ValueError(
-                f"expected the axes of {event.count} pairs, as many as were released, got "
-                f"{len(self.axes)}"
+                f"expected axes of the {event.count} released pairs, got those of {len(self.axes)}"
             )
 
     @property
     def side(self) -> int:
-        """Cells on each axis."""
+        """Number of cells on each axis."""
         return self.release.counts.shape[-1]
 
     def check(self, result: "ScreenResult") -> None:
-        """Refuse histograms of another table than the result's."""
+        """Refuse histograms of another table than that of the result."""
         event, statement = self.release.event, result.statement
         for axis in (axis for pair in self.axes for axis in pair):
             if axis.name not in result.names:
-                raise ValueError(f"the histograms have a column {axis.name!r}, the result has not")
+                raise ValueError(f"a histogram has the column {axis.name!r}, the result does not")
         if (event.n, event.relation) != (statement.n, statement.relation):
             raise ValueError(
-                "expected histograms of the table of the result, with its n and its records a "
+                "expected histograms of the table of the result, with its n and its records per "
                 f"person: {statement.n} and {statement.relation.records}"
             )
 
     def pairs(
         self,
     ) -> Iterator[tuple[Cells, Cells, Int[np.ndarray, "x y"], Float[np.ndarray, "x y"]]]:
-        """Of each pair its cells, their noisy counts, and how likely a record is in them."""
+        """For each pair its cells, their noisy counts, and the estimated fraction of records."""
         shape = (len(self.axes), self.side, self.side)
         counts, mass = self.release.counts.reshape(shape), self.release.mass.reshape(shape)
         for (x, y), noisy, likely in zip(self.axes, counts, mass, strict=True):
             across, up = x.cells(self.side), y.cells(self.side)
             held = np.ix_(across.places, up.places)
-            # Cells between two categories hold no one: what is there is known to be noise.
-            left = likely[held].sum()
-            yield across, up, noisy[held], likely[held] / left if left > 0 else likely[held]
+            # Cells between two categories hold no records, so their estimated mass is only noise.
+            total = likely[held].sum()
+            yield across, up, noisy[held], likely[held] / total if total > 0 else likely[held]
 
     def text(self) -> str:
-        """What they are and what they cost, in words."""
+        """What the histograms are and what they cost, in words."""
         event = self.release.event
         records, each = event.relation.records, event.guarantee.epsilon
-        # Discrete Laplace noise of ratio r = e^(-epsilon/2) has the variance 2 r / (1 - r)^2.
+        # Discrete Laplace noise of ratio r = e^(-epsilon/2) has variance 2 r / (1 - r)^2.
         half = each / records / 2
         sd = math.sqrt(2 * math.exp(-half)) / -math.expm1(-half)
         many = f"{event.count} histograms" if event.count > 1 else "one histogram"
-        whole = repr(event.epsilon).removesuffix(".0")
-        # Rounded upwards: what is said has to hold.
-        share = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(each)).normalize()
-        parts = f" together, {share:f} each" if event.count > 1 else ""
-        person = "one person's record moves" if records == 1 else f"each of a person's {records}"
-        moves = "two of them by one" if records == 1 else "records moves two of them by one"
+        total = repr(event.epsilon).removesuffix(".0")
+        # Rounded up, so that the statement holds.
+        one = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(each)).normalize()
+        split = f" together, {one:f} each" if event.count > 1 else ""
+        person = "one person's record" if records == 1 else f"each of a person's {records} records"
         return (
-            f"Bought apart from the values of the table, as one event of its own: {many} for "
-            f"epsilon = {whole}, delta = 0{parts} ({_MECHANISM}). Each is of {self.side} "
+            f"Released separately from the values of the table, as one event: {many} for "
+            f"epsilon = {total}, delta = 0{split} ({_MECHANISM}). Each has {self.side} "
             f"x {self.side} counts on public bounds, with noise of sd {sd:.3g} in each; {person} "
-            f"{moves}. Colours show records as they are estimated from the noisy counts: at least "
-            f"0 in each cell, and n = {event.n} in all. "
-            + (
-                "The noise was drawn from a secret key. "
-                if self.release.key_is_secret
-                else "The noise was drawn from a seeded key: whoever guesses the seed can take it "
-                "off. "
-            )
-            + (
-                "It was not charged to a ledger: count it together with other releases of these "
-                "data."
-                if self.ledger is None
-                else f"It was charged to ledger {self.ledger}."
-            )
+            "changes two of them by one. Colours show the number of records that is estimated from "
+            f"the noisy counts: at least 0 in each cell, and n = {event.n} in total. "
+            f"{key_sentence(self.release.key_is_secret)} {ledger_sentence(self.ledger)}"
         )
 
 
 def _text(value: float, step: float) -> str:
-    """A number with the digits that tell it from others `step` apart."""
+    """A number with enough digits to distinguish values that are `step` apart."""
     if not 1e-6 < step < 1e9 or abs(value) > 1e12:
         return f"{value:.6g}"
     return f"{value:.{max(0, 1 - math.floor(math.log10(step)))}f}"

@@ -1,7 +1,7 @@
-"""A result as one HTML page that needs nothing else: statement, heat map, table, histograms.
+"""A result as a self-contained HTML page: statement, heat map, table, histograms.
 
-All of it is made of what was released. The style and the script are inline, and the page's
-Content-Security-Policy allows those two by their hashes and nothing else: no request leaves it.
+The page contains released values only. Its style and script are inline, and its
+Content-Security-Policy allows these two by their hashes and nothing else, so it sends no request.
 """
 
 import base64
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
 _TITLE = "Which columns depend on each other"
-_CELL = ((15, 36.0), (40, 18.0), (80, 12.0), (math.inf, 5.0))  # pixels, up to so many columns
-_WITH_NUMBERS = 15  # columns up to which the cells have room for their values
-_WITH_LINES = 80  # and for lines between them
-_SIDE = 300.0  # pixels, of a histogram
-_LONGEST = 200  # letters of a name in the table
+_CELL = ((15, 36.0), (40, 18.0), (80, 12.0), (math.inf, 5.0))  # (most columns, pixels of a cell)
+_WITH_NUMBERS = 15  # most columns whose cells have room for their values
+_WITH_LINES = 80  # most columns whose cells have room for lines between them
+_SIDE = 300.0  # pixels of a histogram's side
+_LONGEST = 200  # characters of a name in the table
 
 
 def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
-    """The whole page: the same text for the same release."""
-    for bought in histograms:
-        bought.check(result)
+    """The text of the whole page, which is the same for the same release."""
+    for group in histograms:
+        group.check(result)
     secret = result.statement.key_is_secret and all(
-        bought.release.key_is_secret for bought in histograms
+        group.release.key_is_secret for group in histograms
     )
     shown = np.unique(result.pairs).tolist()
     style, script = f"{_read('report.css')}{svg.rules()}", _read("report.js")
@@ -56,7 +56,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
         heading=_TITLE,
         stamp="" if secret else f'<p class="seeded" role="alert">{SEEDED}</p>',
         summary=escape(summary(result).replace("(*)", "(★)")),
-        promise=escape(_promise(result, histograms)),
+        promise=escape(_guarantee(result, histograms)),
         statement=escape(result.statement.text()),
         heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
         independence=f"{result.dependence_threshold:.3g}",
@@ -69,7 +69,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
 
 
 def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Histograms]) -> str:
-    """What the script has to know beside the table, as JSON that cannot end its element."""
+    """Data for the script beside the table, as JSON that cannot end its <script> element."""
     content = {
         "names": [_plain(result.names[i]) for i in shown],
         "half_width": result.half_width,
@@ -78,35 +78,36 @@ def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Hist
                 "x": {"name": _plain(x.name), "labels": x.labels},
                 "y": {"name": _plain(y.name), "labels": y.labels},
                 "counts": counts.tolist(),
-                "records": np.round(mass * bought.release.event.n, 1).tolist(),
+                "records": np.round(mass * group.release.event.n, 1).tolist(),
             }
-            for bought in histograms
-            for x, y, counts, mass in bought.pairs()
+            for group in histograms
+            for x, y, counts, mass in group.pairs()
         ],
     }
+    # Without "<", no name can close the <script> element or open a comment.
     return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def _promise(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
-    """What the whole page keeps, for someone who does not know what epsilon is."""
+def _guarantee(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
+    """The guarantee of the whole page, for readers who do not know epsilon."""
     statement = result.statement
-    costs = [statement.epsilon, *(bought.release.event.epsilon for bought in histograms)]
+    costs = [statement.epsilon, *(group.release.event.epsilon for group in histograms)]
     epsilon = ceil_to_float(sum(map(as_fraction, costs), start=as_fraction(0.0)))
     records = statement.relation.records
-    whose, others = ("record", "any other in its place")
+    replaced = "record were replaced by any other"
     if records > 1:
-        whose, others = f"records, at most {records},", "any others in their place"
-    unless = f", but for a chance of {statement.delta!r}" if statement.delta else ""
+        replaced = f"records, at most {records}, were replaced by any others"
+    unless = f", except with probability {statement.delta!r}" if statement.delta else ""
     together = "the values and the histograms together" if histograms else "all values together"
     return (
-        f"No one's {whose} made anything on this page more than {_times(epsilon)} times as likely "
-        f"as {others} would have{unless}: epsilon = {_digits(epsilon)}, delta = "
+        f"Nothing on this page would be more than {_times(epsilon)} times as likely if one "
+        f"person's {replaced}{unless}: epsilon = {_digits(epsilon)}, delta = "
         f"{_digits(statement.delta)} for {together}."
     )
 
 
 def _times(epsilon: float) -> str:
-    """e^epsilon, rounded upwards: what is said has to hold."""
+    """e^epsilon, rounded up, so that the guarantee holds."""
     if epsilon > 10:
         return f"e^{_digits(epsilon)}"
     odds = Context(prec=30).create_decimal(repr(epsilon)).exp(Context(prec=30))
@@ -122,7 +123,7 @@ def _plain(name: str) -> str:
 
 
 def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
-    """The values of the columns that have any, in the order of the table's columns."""
+    """A heat map of the columns with a released pair, in the order of the table."""
     matrix = result.matrix[np.ix_(shown, shown)]
     np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
     columns = len(shown)
@@ -148,7 +149,7 @@ def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
 
 
 def _numbers(matrix: Float[np.ndarray, "names names"], cell: float) -> str:
-    """The values themselves, in the cells."""
+    """The values as texts in the cells."""
     return "".join(
         f'<text class="{"strong" if matrix[i, j] > 0.5 else "weak"}" x="{(j + 0.5) * cell:g}" '
         f'y="{(i + 0.5) * cell + 4:g}">{f"{matrix[i, j]:.2f}".removeprefix("0")}</text>'
@@ -157,7 +158,7 @@ def _numbers(matrix: Float[np.ndarray, "names names"], cell: float) -> str:
 
 
 def _rows(result: "ScreenResult", shown: list[int]) -> str:
-    """A row a pair; the `data` elements hold the released values with all their digits."""
+    """A table row for each pair, with all digits of the value in its `data` element."""
     place = {column: i for i, column in enumerate(shown)}
     names = [escape(_plain(name)) for name in result.names]
     columns: Any = (result.pairs, result.mic, svg.levels(result.mic), result.dependent)
@@ -169,13 +170,13 @@ def _rows(result: "ScreenResult", shown: list[int]) -> str:
     )
 
 
-def _section(bought: Histograms) -> str:
+def _section(group: Histograms) -> str:
     drawn = "".join(
-        _histogram(x, y, mass * bought.release.event.n, stamped=not bought.release.key_is_secret)
-        for x, y, _, mass in bought.pairs()
+        _histogram(x, y, mass * group.release.event.n, stamped=not group.release.key_is_secret)
+        for x, y, _, mass in group.pairs()
     )
     return (
-        f'<section><h2>Histograms</h2><p>{escape(bought.text())}</p><div class="many">{drawn}</div>'
+        f'<section><h2>Histograms</h2><p>{escape(group.text())}</p><div class="many">{drawn}</div>'
         "</section>"
     )
 
@@ -199,7 +200,7 @@ def _histogram(x: Cells, y: Cells, records: Float[np.ndarray, "x y"], *, stamped
     ticks = [(at, f"{most * at:.3g}") for at in (0.0, 0.5, 1.0)]
     return (
         f'<figure class="histogram"><h3>{escape(title)}</h3>{shown}<figcaption>{svg.scale(ticks)}'
-        "<p>Estimated records in a cell.</p></figcaption><output></output></figure>"
+        "<p>Estimated number of records in a cell.</p></figcaption><output></output></figure>"
     )
 
 
@@ -209,5 +210,5 @@ def _read(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What a Content-Security-Policy calls an inline text by."""
+    """The hash of an inline text in a Content-Security-Policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,4 +1,4 @@
-"""Figures of a result: heat map, clustered heat map, network. Each carries its privacy line."""
+"""Figures of a result: heat map, clustered heat map, network. Each shows its privacy cost."""
 
 import math
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
     from dpmic_jax.results.screen_result import ScreenResult
 
-# Light to dark in every kind of colour vision, and unlike the grey of what was not released.
+# From light to dark in every kind of colour vision; the grey of missing values is not in it.
 _COLOURS = "YlGnBu"
 _NOT_RELEASED, _MUTED, _INK, _WARNING = "#e3e3e3", "#9a9a9a", "#333333", "#b30000"
-_WITH_NUMBERS = 15  # columns up to which the cells have room for their values
-_WITH_LINES = 120  # and for white lines between them
-_LARGEST = 9.0  # points, of labels
-_SMALLEST = 5.0  # points: below this labels are left out rather than shrunk
+_WITH_NUMBERS = 15  # most columns whose cells have room for their values
+_WITH_LINES = 120  # most columns whose cells have room for lines between them
+_LARGEST = 9.0  # points of the largest labels
+_SMALLEST = 5.0  # points of the smallest labels; where they do not fit, some are left out
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,17 @@ class Plots:
     result: "ScreenResult"
 
     def heatmap(self, ax: "Axes | None" = None) -> "Axes":
-        """Released values as a square of cells, in the order of the table's columns.
+        """A heat map of the released values, in the order of the table's columns.
 
-        Grey cells were not released. The line in the colour bar is the level of independence.
+        Grey cells were not released. The line in the colour bar is the dependence threshold.
         """
         return _heatmap(self.result, np.arange(len(self.result.names)), ax)
 
     def clustermap(self, ax: "Axes | None" = None) -> "Axes":
-        """The heat map with dependent columns side by side, and the tree that puts them there.
+        """The heat map with columns in the order of a hierarchical clustering, and its tree.
 
-        Average linkage of the distances 1 - MIC, leaves in the order that makes the distances
-        of neighbours add up to the least.
+        The clustering is average linkage of the distances 1 - MIC. Its leaves are ordered so that
+        the distances of neighbours have the least sum.
         """
         from scipy.cluster.hierarchy import dendrogram
 
@@ -53,14 +53,14 @@ class Plots:
         every = columns * (columns - 1) // 2
         if len(result.mic) < every:
             raise ValueError(
-                f"clustermap needs a value of each of {every} pairs, this result has "
+                f"clustermap needs values of all {every} pairs, this result has "
                 f"{len(result.mic)}: use heatmap() or network(threshold), or ask for all pairs"
             )
         tree = _tree(result.matrix)
         drawn = dendrogram(tree, no_plot=True)
         ax = _heatmap(result, np.array(drawn["leaves"]), ax, above=1.16)
         above = ax.inset_axes((0, 1.01, 1, 0.14), sharex=ax)
-        # scipy puts leaf i at 10 i + 5, the heat map at i.
+        # scipy draws leaf i at 10 i + 5, the heat map at i.
         for across, up in zip(drawn["icoord"], drawn["dcoord"], strict=True):
             above.plot((np.array(across) - 5) / 10, up, color=_INK, linewidth=0.8)
         above.set_ylim(0, 1.02 * max(tree[:, 2].max(), 1e-9))
@@ -70,8 +70,8 @@ class Plots:
     def network(self, threshold: float, ax: "Axes | None" = None) -> "Axes":
         """Columns on a circle, joined where a released value is above `threshold`.
 
-        The wider and darker, the stronger. Columns that depend on each other sit side by side;
-        those without a line are pale. `result.dependence_threshold` is a sensible threshold.
+        Wider and darker lines are stronger. Columns that depend on each other are placed side by
+        side; those without a line are pale. `result.dependence_threshold` is a useful threshold.
         """
         if not 0 <= threshold < 1:
             raise ValueError(f"expected 0 <= threshold < 1, got {threshold}")
@@ -88,12 +88,12 @@ class Plots:
         ax = _canvas(ax, 3.5 + 0.06 * columns + 0.13 * letters)
         _draw_edges(ax, points[result.pairs[edges]], result.mic[edges], threshold)
         ax.scatter(*points.T, s=28, color=np.where(joined, _INK, _NOT_RELEASED), zorder=3)
-        # Names take up to half of the width, the circle what they leave.
+        # Names take up to half of the width, and the circle takes the rest.
         width, name = _points(ax), 0.58 * letters
         font = min(_LARGEST, width / 4 / name)
         reach = 1.05 / (1 - 2 * font * name / width)
         font = min(font, _font(np.pi * width / reach / columns))
-        # Where not all names have room, those that a line leads to are shown.
+        # If there is no room for all names, only those with a line are shown.
         for i in np.flatnonzero(joined) if font < _SMALLEST else range(columns):
             left = points[i, 0] < -1e-9
             x, y = 1.05 * points[i]
@@ -123,16 +123,16 @@ def _heatmap(
     *,
     above: float = 1.0,
 ) -> "Axes":
-    """The heat map in some order of the columns, with its caption `above` times its height up."""
+    """The heat map with columns in `order`, and its caption at `above` times its height."""
     columns = len(order)
     ax = _canvas(ax, 4.7 + 0.17 * columns)
-    from matplotlib import colormaps  # here: `_canvas` has said so if there is no matplotlib
+    from matplotlib import colormaps  # after `_canvas`, whose error says how to install it
 
     matrix = result.matrix[np.ix_(order, order)]
     np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
     colours = colormaps[_COLOURS].with_extremes(bad=_NOT_RELEASED)
     image = ax.imshow(matrix, cmap=colours, vmin=0, vmax=1, interpolation="nearest")
-    pitch = 0.75 * _points(ax) / columns  # a quarter is for the labels
+    pitch = 0.75 * _points(ax) / columns  # a quarter of the side is for the labels
     font = _font(pitch)
     step = math.ceil(_SMALLEST / font)
     labels = [short(result.names[i]) for i in order[::step]]
@@ -167,20 +167,20 @@ def _draw_edges(
     values: Float[np.ndarray, " edges"],
     threshold: float,
 ) -> None:
-    """Arcs bent towards the middle: quadratic Bézier curves."""
+    """Draw edges as quadratic Bézier curves that bend towards the centre."""
     from matplotlib import colormaps
     from matplotlib.collections import LineCollection
     from matplotlib.colors import ListedColormap
 
     start, end = ends[:, 0, None], ends[:, 1, None]
-    # The further apart, the deeper: neighbours are joined close to the circle.
+    # Curves of distant columns bend more; those of neighbours stay close to the circle.
     apart = np.linalg.norm(end - start, axis=2, keepdims=True)
     middle = (1 - np.minimum(0.75, 0.12 + 0.7 * apart)) * (start + end) / 2
     t = np.linspace(0, 1, 33)[:, None]
     curves = (1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end
-    # The palest third would not be seen as a line.
+    # The palest third of the colours is hard to see as a line.
     colours = ListedColormap(colormaps[_COLOURS](np.linspace(0.35, 1, 256)))
-    # The strongest come last, on top: values fall.
+    # Values are in falling order; reversed, the strongest are drawn last, on top.
     lines = LineCollection(list(curves[::-1]), cmap=colours, capstyle="round")
     lines.set(array=values[::-1], linewidths=0.8 + 4 * values[::-1], clim=(threshold, 1))
     ax.add_collection(lines)
@@ -213,19 +213,19 @@ def _canvas(ax: "Axes | None", inches: float) -> "Axes":
 
 
 def _points(ax: "Axes") -> float:
-    """The shorter side of the axes, in points, as long as no labels take room from it."""
+    """The shorter side of the axes in points, before labels take room from it."""
     return min(ax.bbox.width, ax.bbox.height) * 72 / ax.figure.dpi
 
 
 def _font(pitch: float) -> float:
-    """Font size for lines of text that are `pitch` points apart."""
+    """Font size for lines of text `pitch` points apart."""
     return min(_LARGEST, 0.8 * pitch)
 
 
 def _caption(ax: "Axes", result: "ScreenResult", what: str, *, above: float = 1.0) -> None:
-    """The privacy line, as a title: below a figure it is the first thing to be cut off.
+    """Show the privacy cost as a title, where it is cut off less easily than below a figure.
 
-    A seeded result is stamped across the picture too, where nothing can cut it off.
+    A seeded result is also stamped across the picture, where it cannot be cut off.
     """
     statement = result.statement
     line = f"{statement.cost}, n = {statement.n}\n{what}"

@@ -1,4 +1,4 @@
-"""The private values of a screen, and what may be derived from them at no further cost."""
+"""The private values of a screen, and what is derived from them at no further privacy cost."""
 
 import json
 import math
@@ -36,23 +36,23 @@ _SCHEMA = {
 class ScreenResult:
     """The released pairs of a screen, the strongest first, with their privacy statement.
 
-    Everything here is private already, so whatever is made of it is too. It keeps no reference
-    to the table. Rows are put in order when the result is made: by falling `mic`, then by
-    position. Two results are equal if they say the same; `backend` says nothing.
+    Everything here is private, and so is everything that is computed from it (post-processing). It
+    keeps no reference to the table. Rows are sorted by falling `mic`, then by position. Two results
+    are equal if all attributes but `backend` are.
 
     Attributes:
-      names: of all columns of the table.
+      names: names of all columns of the table.
       pairs: positions in `names` of x and y of each released pair.
       mic: the released values, in [0, 1].
       noise_sd: standard deviation of the noise in each value, before clipping to [0, 1].
       half_width: 95 % of draws of that noise are at most this far from zero.
-      dependence_threshold: a released value above this is called dependent. It is a level that MICr
-        plus noise rarely reaches on any of the `candidates` pairs if they are independent.
-      candidates: how many pairs were looked at.
-      ask: what was asked, such as "all pairs" or "top 20".
-      statement: what all this cost, and how it was made.
-      backend: the library of the caller's frames, as `backend_of` names it; None if there was
-        no frame.
+      dependence_threshold: a released value above this is called dependent. If all `candidates`
+        pairs are independent, MICr plus noise rarely exceeds it on any of them.
+      candidates: number of pairs that were considered.
+      ask: the query, such as "all pairs" or "top 20".
+      statement: the privacy statement.
+      backend: the library of the caller's data frame, as in `backend_of`; None if the table was
+        not a data frame.
     """
 
     names: tuple[str, ...]
@@ -81,6 +81,7 @@ class ScreenResult:
         candidates = operator.index(self.candidates)
         if candidates < len(mic):
             raise ValueError(f"expected candidates >= {len(mic)}, the pairs, got {candidates}")
+        # By falling value, then by position: lexsort sorts by its last key first.
         order = np.lexsort((*pairs.T[::-1], -mic))
         fixed = {"pairs": pairs[order], "mic": mic[order]}
         for array in fixed.values():
@@ -92,9 +93,9 @@ class ScreenResult:
     def lower(self) -> Float[np.ndarray, " rows"]:
         """Lower 95 % limits, noise only.
 
-        They cover the value of MICr on these records, not sampling. Each holds on its own, for
-        a pair that was not chosen by the noise in this very value. Clipping is a contraction
-        towards [0, 1], where MICr is, so it never takes the value out of its limits.
+        They cover the value of MICr on these records, not sampling. Each holds for itself, for a
+        pair that was not selected by the noise in this value. Clipping is a contraction towards
+        [0, 1], which contains MICr, so limits that cover it still do after clipping.
         """
         return np.clip(self.mic - self.half_width, 0, 1)
 
@@ -105,7 +106,7 @@ class ScreenResult:
 
     @property
     def dependent(self) -> Bool[np.ndarray, " rows"]:
-        """Which released values are above the level of independence."""
+        """Which released values are above the dependence threshold."""
         return self.mic > self.dependence_threshold
 
     @property
@@ -126,20 +127,20 @@ class ScreenResult:
         return Plots(self)
 
     def privacy_cost(self, *, delta: float, beta: float) -> PrivacyCost:
-        """What the screen cost in all units, and in nats about one person.
+        """The cost of the screen in several units of privacy, and in nats about one person.
 
         Args:
-          delta: at which to state (epsilon, delta)-DP.
-          beta: at which to state max-information; half of a later test's alpha is a good choice.
+          delta: the delta of (epsilon, delta)-DP.
+          beta: the beta of max-information; half of a later test's alpha is a good choice.
         """
         return privacy_cost([Event.from_json(self.statement.event)], delta=delta, beta=beta)
 
     def top(self, k: int) -> "ScreenResult":
         """The k strongest released pairs.
 
-        They are chosen by the noisy values themselves, so the noise in them tends upwards and
-        their limits cover less than 95 %. A screen that asks for the top pairs draws fresh
-        noise for those it has chosen.
+        They are selected by the noisy values, so their noise is biased upwards and their limits
+        cover less than 95 %. A screen that asks for the top pairs draws fresh noise for the
+        pairs that it selected.
         """
         if operator.index(k) < 1:
             raise ValueError(f"expected k >= 1, got {k}")
@@ -169,10 +170,11 @@ class ScreenResult:
         }
 
     def to_frame(self) -> Any:
-        """A row a pair, the strongest first: of the caller's flavour, else pandas.
+        """A data frame with a row for each pair, the strongest first.
 
-        `lower` and `upper` are 95 % limits, noise only: they cover the value of MICr on these
-        records, not sampling. The frame has no statement in it: publish it with `statement`.
+        It is of the library of the caller's data frame, or of pandas. `lower` and `upper` are 95 %
+        limits, noise only: they cover the value of MICr on these records, not sampling. The frame
+        does not contain the privacy statement: publish it with `statement`.
         """
         backend: Any = self.backend or "pandas"
         try:
@@ -183,7 +185,7 @@ class ScreenResult:
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
-        """All of the result, as JSON can hold it."""
+        """The result as a JSON object."""
         columns = {
             name: values if isinstance(values, list) else values.tolist()
             for name, values in self.columns().items()
@@ -193,7 +195,7 @@ class ScreenResult:
         return {**export.header(self), "pairs": pairs}
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """`to_dict` as JSON; written to `path` too, if one is given."""
+        """`to_dict` as JSON, which is also written to `path`, if one is given."""
         text = json.dumps(self.to_dict(), allow_nan=False)
         if path is not None:
             export.write_text(path, text + "\n")
@@ -204,8 +206,8 @@ class ScreenResult:
         """The result that `to_json` wrote.
 
         Args:
-          source: a string is the JSON itself, a `pathlib.Path` the file with it. Further names
-            in the object are passed over.
+          source: the JSON as a string, or its file as a `pathlib.Path`. Other keys of the object
+            are ignored.
         """
         text = source if isinstance(source, str) else Path(source).read_text("utf-8")
         try:
@@ -213,6 +215,7 @@ class ScreenResult:
             rows = content["pairs"]
             columns = {name: [row[name] for row in rows] for name in ("x", "y", "mic")}
             result = cls._of(content, columns)
+            # Limits and flags are in the file too, and have to agree with what they follow from.
             whole = result.to_dict()
             same = whole == {name: content[name] for name in whole}
         except (KeyError, TypeError, json.JSONDecodeError) as error:
@@ -220,22 +223,22 @@ class ScreenResult:
                 "expected the JSON of a ScreenResult, or a pathlib.Path to it"
             ) from error
         if not same:
-            raise ValueError("the JSON of this ScreenResult was changed: its parts disagree")
+            raise ValueError("the JSON of this ScreenResult was changed: its fields disagree")
         return result
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_frame` as CSV, after three lines that begin with "# ".
 
-        Those hold the statement in words, what the limits are, and all but the rows as JSON.
-        Read it with `pandas.read_csv(path, comment="#")` or
-        `polars.read_csv(path, comment_prefix="#")`. Names are quoted and otherwise left as they
-        are, or they would not be found in the table again. So a spreadsheet takes one that
-        begins with =, +, - or @ for a formula: import it as text if names are not your own.
+        These contain the statement in words, the meaning of the limits, and everything but the
+        rows as JSON. Read the file with `pandas.read_csv(path, comment="#")` or
+        `polars.read_csv(path, comment_prefix="#")`. Names are quoted and otherwise unchanged, so
+        that they match the table. A spreadsheet takes a name that begins with =, +, - or @ for a
+        formula: import the file as text if you do not trust the names.
         """
         export.to_csv(self, path)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_frame` as Parquet; its schema's metadata has the rest under b"dpmic_jax"."""
+        """Write `to_frame` as Parquet, and the rest into its metadata under b"dpmic_jax"."""
         export.to_parquet(self, path)
 
     @classmethod
@@ -249,13 +252,13 @@ class ScreenResult:
         *,
         histograms: Sequence[Histograms] = (),
     ) -> str:
-        """A page for a browser, with nothing outside of it; written to `path` too, if one is given.
+        """A self-contained HTML page, which is also written to `path`, if one is given.
 
-        It has the statement in words, a heat map, and a table to sort and filter.
+        It has the statement in words, a heat map, and a table that can be sorted and filtered.
 
         Args:
-          path: of the file.
-          histograms: bought apart with `MICrHistogram`, of columns of the same table.
+          path: the file to write.
+          histograms: histograms of columns of the same table, released separately.
         """
         text = html.page(self, histograms)
         if path is not None:
@@ -272,7 +275,7 @@ class ScreenResult:
             pairs=np.array(pairs, np.int64).reshape(-1, 2),
             mic=np.array(columns["mic"], np.float64),
             statement=Statement.from_dict(header["privacy"]),
-            dependence_threshold=header["independence"],  # as version 0.1.0 calls it
+            dependence_threshold=header["independence"],  # the name in files since version 0.1.0
             **{name: header[name] for name in plain},
         )
 
@@ -297,7 +300,7 @@ class ScreenResult:
 
 
 def backend_of(frame: Any) -> str | None:
-    """The library of a data frame ("pandas", "polars", "pyarrow", ...); None for an array."""
+    """The library of a data frame ("pandas", "polars", "pyarrow", ...); None for anything else."""
     known = nw.from_native(frame, eager_only=True, pass_through=True)
     return known.implementation.name.lower() if isinstance(known, nw.DataFrame) else None
 
@@ -320,8 +323,9 @@ def _checked_rows(
     if np.any(pairs < 0) or np.any(pairs >= columns) or np.any(pairs[:, 0] == pairs[:, 1]):
         raise ValueError("expected each of pairs to be two different positions in names")
     low, high = np.sort(pairs.astype(np.int64), axis=1).T
+    # One integer for each unordered pair.
     if len(np.unique(low * columns + high)) < len(pairs):
-        raise ValueError("expected every pair once; one is there twice")
+        raise ValueError("expected distinct pairs; one occurs twice")
     if not np.all((mic >= 0) & (mic <= 1)):
         raise ValueError("expected every value of mic in [0, 1]")
     return pairs.astype(np.int64), mic

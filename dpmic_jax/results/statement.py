@@ -1,4 +1,4 @@
-"""The privacy statement: what a release keeps for each person, in words and as data."""
+"""The privacy statement of a screen, in words and as data."""
 
 import dataclasses
 import math
@@ -17,21 +17,21 @@ _TEXTS = ("mechanism", "guarantee", "sizes", "version", "run")
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """What a whole screen keeps, for whom, and how it was made. All of it is public.
+    """The guarantee of a whole screen, and how it was computed. All of it is public.
 
     Attributes:
-      relation: the neighbours it holds for.
-      epsilon, delta: of the whole screen.
-      mechanism: what drew the noise and for which pairs, such as "MICr-Lap, all pairs".
+      relation: the neighbouring relation.
+      epsilon, delta: the privacy cost of the whole screen.
+      mechanism: the mechanism and the pairs, such as "MICr-Lap, all pairs".
       guarantee: the theorem behind epsilon and delta, in words.
-      sensitivity: the most that one person's records move the MICr of one pair.
+      sensitivity: the most that one person's records change the MICr of one pair.
       n: number of records.
       B, c, sizes: settings of MICr; `sizes` is the name of the rule.
       key_is_secret: whether the noise came from a secret key. If not, everything that shows the
         statement shows `SEEDED`.
-      version: of the library.
-      ledger: "identity#serial" of the charge's receipt; None if no ledger was charged.
-      run: identifies the run.
+      version: the version of the library.
+      ledger: "identity#serial" of the charge; None if no ledger was charged.
+      run: the name of the run.
       event: canonical JSON of the event that was charged.
     """
 
@@ -52,7 +52,7 @@ class Statement:
     event: str
 
     def __post_init__(self):
-        kept = ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+        guarantee = ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
         event = Event.from_json(self.event)
         if event.relation != self.relation:
             raise ValueError("expected the event to have the statement's relation")
@@ -68,9 +68,10 @@ class Statement:
             # One line each: they become comment lines of a CSV file and lines on a terminal.
             if not getattr(self, name).isprintable():
                 raise ValueError(f"expected {name} to be of printable characters, on one line")
+        # As plain int and float, so that `from_dict` of the JSON makes an equal statement.
         numbers = {
-            "epsilon": kept.epsilon,
-            "delta": kept.delta,
+            "epsilon": guarantee.epsilon,
+            "delta": guarantee.delta,
             "sensitivity": _positive("sensitivity", self.sensitivity),
             "n": event.n,
             "B": _whole("B", self.B),
@@ -81,7 +82,7 @@ class Statement:
 
     @property
     def key(self) -> str:
-        """What the noise was drawn from: "secret", or `SEEDED`."""
+        """The kind of key from which the noise was drawn: "secret", or `SEEDED`."""
         return _SECRET if self.key_is_secret else SEEDED
 
     @property
@@ -98,39 +99,29 @@ class Statement:
 
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
-        records = _records(self.relation)
-        # Rounded upwards: what is said has to hold.
-        moves = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(self.sensitivity))
-        drawn = (
-            "The noise was drawn from a secret key."
-            if self.key_is_secret
-            else "The noise was drawn from a seeded key: whoever guesses the seed can take it off."
-        )
-        charged = (
-            "It was not charged to a ledger: count it together with other releases of these data."
-            if self.ledger is None
-            else f"It was charged to ledger {self.ledger}."
-        )
+        the_records = "the record" if self.relation.records == 1 else _records(self.relation)
+        # Rounded up, so that the statement holds.
+        change = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(self.sensitivity))
         return " ".join(
             (
                 *(() if self.key_is_secret else (f"{SEEDED}.",)),
                 f"Differentially private with {self.cost} for everything released here together: "
                 f"{self.guarantee}.",
                 f"Neighbouring tables have the same number of records, n = {self.n}, which is "
-                f"public, and differ in one person's {records}, replaced by any others.",
-                f"Noised: MICr of pairs of columns, with B = {self.B}, c = {_short(self.c)}, "
-                f"sizes = {self.sizes}; one person moves that of a pair by at most {moves}.",
+                f"public, and differ in {the_records} of one person.",
+                f"Statistic: MICr of pairs of columns, with B = {self.B}, c = {_short(self.c)}, "
+                f"sizes = {self.sizes}; one person changes that of a pair by at most {change}.",
                 f"Mechanism: {self.mechanism}.",
-                "Limits are noise only: they cover the value of MICr on these records, not "
-                "the sampling of the records from a population.",
-                drawn,
-                charged,
-                f"Made by dpmic_jax {self.version}, run {self.run}.",
+                "Limits account for the noise only: they cover MICr of these records, not the "
+                "sampling of the records from a population.",
+                key_sentence(self.key_is_secret),
+                ledger_sentence(self.ledger),
+                f"Computed by dpmic_jax {self.version}, run {self.run}.",
             )
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All of the statement, as JSON can hold it."""
+        """The statement as a JSON object."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del content["key_is_secret"]
         relation = {"kind": "ReplaceOne", "records": self.relation.records}
@@ -148,9 +139,24 @@ class Statement:
             raise ValueError(
                 "expected all the fields of a privacy statement, and no more"
             ) from error
+        # Such as 1.0 for n, or a relation of another kind.
         if statement.to_dict() != content:
             raise ValueError("expected a privacy statement as to_dict writes it")
         return statement
+
+
+def key_sentence(key_is_secret: bool) -> str:
+    """A sentence on the key of a release."""
+    if key_is_secret:
+        return "The noise was drawn from a secret key."
+    return "The noise was drawn from a seeded key: whoever guesses the seed can remove it."
+
+
+def ledger_sentence(ledger: str | None) -> str:
+    """A sentence on the charge of a release."""
+    if ledger is None:
+        return "It was not charged to a ledger: account for it with other releases of these data."
+    return f"It was charged to ledger {ledger}."
 
 
 def _records(relation: ReplaceOne) -> str:
@@ -158,7 +164,7 @@ def _records(relation: ReplaceOne) -> str:
 
 
 def _short(value: float) -> str:
-    """All digits, but 1 for 1.0: rounding would promise something else."""
+    """All digits, without a final ".0". Rounding would state another guarantee."""
     return repr(value).removesuffix(".0")
 
 

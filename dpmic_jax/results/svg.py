@@ -1,4 +1,4 @@
-"""Pictures of coloured cells as inline SVG: they need no script, and take colours from a style."""
+"""Pictures of coloured cells as inline SVG, without a script; a style sheet sets the colours."""
 
 import math
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-LEVELS = 20  # colours that values are drawn in
-NONE = -1  # the level of a cell that is left empty
-# YlGnBu of ColorBrewer, as in the figures: light to dark in every kind of colour vision.
+LEVELS = 20  # number of colours
+NONE = -1  # level of an empty cell
+# YlGnBu of ColorBrewer, as in `plots`: light to dark in every kind of colour vision.
 _ANCHORS = "ffffd9 edf8b1 c7e9b4 7fcdbb 41b6c4 1d91c0 225ea8 253494 081d58"
-_LETTER = 6.8  # pixels, of a label's letter on average
-_LENGTH = 240  # pixels, of the bar of colours
+_LETTER = 6.8  # average width of a letter, in pixels
+_LENGTH = 240  # length of the colour bar, in pixels
 
 Levels = Int[np.ndarray, "down across"]
 Ticks = Sequence[tuple[float, str]]
 
 
 class Frame(NamedTuple):
-    """Around the cells of a picture.
+    """The size of the cells of a picture, and the labels around them.
 
     Attributes:
-      width, height: of a cell, in pixels.
-      left, below: labels at places among the cells.
+      width, height: size of a cell, in pixels.
+      left, below: (position, label), with positions in cells.
     """
 
     width: float
@@ -36,7 +36,7 @@ class Frame(NamedTuple):
 
 
 def colours() -> list[str]:
-    """Of the levels, the palest first."""
+    """The colours of the levels, the palest first."""
     anchors = [[int(word[k : k + 2], 16) for k in (0, 2, 4)] for word in _ANCHORS.split()]
     places = np.linspace(0, len(anchors) - 1, LEVELS)
     channels = [np.interp(places, np.arange(len(anchors)), c) for c in np.transpose(anchors)]
@@ -45,36 +45,36 @@ def colours() -> list[str]:
 
 @cache
 def rules() -> str:
-    """The style of the levels: a colour, and a share of a length.
+    """The style sheet of the levels: a colour and a percentage of a length for each.
 
-    On a dark screen the same colours the other way round: what is weak fades into the page.
+    A dark screen reverses the colours, so that weak values fade into the page.
     """
 
-    def of(shades: Sequence[str]) -> str:
-        shares = (100 * (i + 0.5) / LEVELS for i in range(LEVELS))
-        pairs = enumerate(zip(shades, shares, strict=True))
-        return "".join(f".l{i}{{--c:{shade};--w:{share:g}%}}" for i, (shade, share) in pairs)
+    def classes(shades: Sequence[str]) -> str:
+        percents = (100 * (i + 0.5) / LEVELS for i in range(LEVELS))
+        pairs = enumerate(zip(shades, percents, strict=True))
+        return "".join(f".l{i}{{--c:{shade};--w:{percent:g}%}}" for i, (shade, percent) in pairs)
 
-    shades = colours()
-    return f"{of(shades)}\n@media screen and (prefers-color-scheme:dark){{{of(shades[::-1])}}}"
+    shades, dark = colours(), "@media screen and (prefers-color-scheme:dark)"
+    return f"{classes(shades)}\n{dark}{{{classes(shades[::-1])}}}"
 
 
 def levels(values: Float[np.ndarray, "*shape"]) -> Int[np.ndarray, "*shape"]:
-    """In which of the colours each value in [0, 1] is drawn; in none if it is NaN."""
+    """The level of each value in [0, 1]; `NONE` for NaN."""
     found = np.minimum((np.nan_to_num(values) * LEVELS).astype(int), LEVELS - 1)
     return np.where(np.isnan(values), NONE, found)
 
 
 def picture(drawn: Levels, frame: Frame, *, label: str, over: str, lines: bool, stamp: str) -> str:
-    """Cells of colours with labels to the left and below.
+    """Coloured cells with labels to the left and below.
 
     Args:
       drawn: the level of each cell.
-      frame: what is around them.
-      label: what the picture is, for those who do not see it.
-      over: SVG in pixels from the corner of the first cell.
-      lines: whether cells are set apart by lines.
-      stamp: a warning across the picture, where nothing can cut it off; or nothing.
+      frame: size and labels of the cells.
+      label: description of the picture for screen readers.
+      over: SVG to draw over the cells, in pixels from the corner of the first one.
+      lines: whether to draw lines between cells.
+      stamp: a warning across the picture, where it cannot be cut off; or an empty text.
     """
     down, across = drawn.shape
     width, height = across * frame.width, down * frame.height
@@ -94,7 +94,7 @@ def picture(drawn: Levels, frame: Frame, *, label: str, over: str, lines: bool, 
 
 
 def scale(ticks: Ticks, *, mark: tuple[float, str] | None = None) -> str:
-    """The colours as a bar, texts at places from 0 to 1 under it, and one mark above it."""
+    """A colour bar, with ticks at positions from 0 to 1 below it and one mark above it."""
     texts = (f'<text x="{_LENGTH * at:.1f}" y="30">{escape(text)}</text>' for at, text in ticks)
     line = ""
     if mark is not None and mark[0] <= 1:
@@ -112,12 +112,12 @@ def scale(ticks: Ticks, *, mark: tuple[float, str] | None = None) -> str:
 
 
 def thinned(labels: Ticks, pitch: float, least: float) -> Ticks:
-    """Some of the labels, so that they are at least so many pixels apart."""
+    """Every k-th label, with the smallest k that puts them at least `least` pixels apart."""
     return labels[:: math.ceil(least / pitch)]
 
 
 def _cells(drawn: Levels) -> str:
-    """A path for each colour: every run of cells of one colour in a row is a thick line."""
+    """A path for each colour, in which each run of equal cells in a row is one thick line."""
     runs: dict[int, list[str]] = {}
     for row, line in enumerate(drawn.tolist()):
         start = 0

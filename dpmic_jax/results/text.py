@@ -1,4 +1,4 @@
-"""A result on a terminal and in a notebook."""
+"""A result as text for a terminal, and as HTML for a notebook."""
 
 import html as markup
 from typing import TYPE_CHECKING
@@ -9,20 +9,20 @@ from dpmic_jax.results.statement import SEEDED
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
-_BAR = 30
+_BAR = 30  # characters of a bar for the value 1
 _STAMP = '<p style="color: #b30000; font-weight: bold">{}</p>'
 _FILL = '<div style="width: {:.0f}px; height: 0.7em; display: inline-block; background: {}"></div>'
 _DEPENDENT, _WEAK = "#225ea8", "#c7c7c7"
 
 
 def short(name: str, longest: int = 28) -> str:
-    """A column's name on one line: what no terminal should be sent becomes a question mark."""
+    """A column's name, shortened, with unprintable characters replaced by question marks."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in name)
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
 
 
 def summary(result: "ScreenResult") -> str:
-    """How many pairs, and how to read their values."""
+    """The number of pairs, the noise and the threshold of dependence, in one line."""
     return (
         f"{len(result.mic)} of {result.candidates} pairs of {len(result.names)} columns "
         f"({result.ask}). Noise: sd {result.noise_sd:.3g}, 95 % within {result.half_width:.3g}. "
@@ -31,6 +31,7 @@ def summary(result: "ScreenResult") -> str:
 
 
 def text(result: "ScreenResult", rows: int) -> str:
+    """The strongest `rows` pairs with bars, the summary, and the privacy statement in one line."""
     shown = [(short(x), short(y), mic) for x, y, mic in result.top(rows).ranked()]
     left = max((len(x) for x, _, _ in shown), default=1)
     right = max((len(y) for _, y, _ in shown), default=1)
@@ -43,6 +44,7 @@ def text(result: "ScreenResult", rows: int) -> str:
 
 
 def html(result: "ScreenResult", rows: int) -> str:
+    """The strongest `rows` pairs as an HTML table, with the privacy statement."""
     columns = result.top(rows).columns()
     heads = ("x", "y", "mic", "", "lower", "upper", "dependent")
     body = []

@@ -1,1 +1,1 @@
-"""Runs that cost privacy: one protocol for all of them, their folders, and how they end."""
+"""Runs that are charged to a ledger: their protocol, their folders, and how they end."""

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Atomic, durable writes: a file is complete or absent."""
 
 import os
 import re
@@ -7,16 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-PUBLIC, PRIVATE = 0o666, 0o600  # for whom; less what the user's mask takes away
+PUBLIC, PRIVATE = 0o666, 0o600  # modes of new files, before the user's umask
 
 
 def write(
     path: str | os.PathLike[str], fill: Callable[[BinaryIO], object], *, mode: int = PUBLIC
 ) -> None:
-    """Put at `path` what `fill` writes, in place of what was there.
+    """Replace the file at `path` by what `fill` writes.
 
-    It is filled and synced under another name in the same folder, then renamed: a crash leaves
-    the old file or the new one. A link at `path` is replaced; what it leads to stays as it is.
+    The new file is written and synced under another name in the same folder, then renamed: a crash
+    leaves the old file or the new one. A link at `path` is replaced; its target is left unchanged.
     """
     path = Path(path)
     filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
@@ -28,7 +28,7 @@ def write(
         os.replace(filled, path)
     finally:
         filled.unlink(missing_ok=True)
-    if os.name == "posix":  # where a rename is durable only once its folder is synced
+    if os.name == "posix":  # a rename is durable only once its folder is synced
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -37,6 +37,6 @@ def write(
 
 
 def unfinished(folder: Path, names: str) -> list[Path]:
-    """What a killed `write` left in `folder` of files whose names match a pattern."""
-    left = re.compile(rf"\.({names})\.[0-9a-f]{{16}}\.new")
-    return [entry for entry in folder.iterdir() if left.fullmatch(entry.name)]
+    """Temporary files that a killed `write` left in `folder`, of targets that match `names`."""
+    temporary = re.compile(rf"\.({names})\.[0-9a-f]{{16}}\.new")
+    return [entry for entry in folder.iterdir() if temporary.fullmatch(entry.name)]

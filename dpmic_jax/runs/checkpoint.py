@@ -1,14 +1,14 @@
-"""A run's folder: what lets a killed run go on to the same bits, and nothing exact.
+"""The folder of a run: what an interrupted run needs to resume bit for bit, and no exact value.
 
-    lock          says that the folder is a run's, and keeps other processes out
+    lock          marks the folder as one of a run, and locks out other processes
     run.json      the event, the ledger, a keyed digest of the records; written before the charge
-    key           the run's key, for its owner only; destroyed when the run is done
-    tiles/        finished tiles: noised values, or what is encrypted under the key
-    result.json   the result; the run is done once it is there
+    key           the key of the run, readable by its owner only; destroyed when the run finishes
+    tiles/        finished tiles: noised values, or scores encrypted under the key
+    result.json   the result; once it exists, the run is finished
 
-Every file is written under another name, synced and renamed: it is whole or not there. All but the
-result are readable by their owner only. A folder that holds anything is used only if `lock` or a
-valid `run.json` says that it is a run's; links are refused, so nothing outside is ever written.
+Every file is written under another name, synced and renamed, so it is complete or absent. All but
+the result are readable by their owner only. A folder that is not empty is used only if `lock` or a
+valid `run.json` marks it as one of a run. Links are refused, so nothing outside is ever written.
 """
 
 import contextlib
@@ -31,25 +31,26 @@ from dpmic_jax.runs.atomic_write import PRIVATE, PUBLIC, unfinished, write
 _MARK = b"the folder of a dpmic_jax run\n"
 _FILES = ("lock", "run.json", "key", "result.json")
 _TILE = r"\d{8}"
-_NEEDED = {"run", "event", "ledger"}  # in run.json
-# What the tiles of an unfinished run are written like; 0.1.0, which has none, hid them otherwise.
+_NEEDED = {"run", "event", "ledger"}  # keys of run.json
+# The format of the tiles of an unfinished run. Version 0.1.0 wrote no format, and another cipher.
 _FORMAT = 2
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """The folder of one run. Use it under `locked`, but for `key`, which workers read."""
+    """The folder of one run. Use it inside `locked`; only `key` may be read without, by workers."""
 
     path: Path
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Make the folder, and keep other processes out; the system lets go if we are killed."""
+        """Create the folder and lock it; the system releases the lock of a killed process."""
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"expected out to be a folder, but {self.path} is a file")
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_ours()
+        # Through a link, O_CREAT would make a file outside of the folder.
         lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | _NO_LINKS, PRIVATE)
         with open(lock, "r+b") as file:
             _lock(file, self.path)
@@ -59,31 +60,31 @@ class Folder:
             yield
 
     def _check_ours(self) -> None:
-        """Refuse a folder that holds anything and is no run's, and links in place of our files."""
+        """Refuse a folder with other contents than a run's, and links in place of its files."""
         for path in (self.path / name for name in (*_FILES, "tiles")):
             if path.is_symlink():
-                raise ValueError(f"{path} is a link, which no run makes; use a new folder")
+                raise ValueError(f"{path} is a link, which no run creates; use a new folder")
             wanted = path.is_dir() if path.name == "tiles" else _is_file(path)
             if path.exists() and not wanted:
-                raise ValueError(f"{path} is not what a run makes; use a new folder")
+                raise ValueError(f"{path} is not a file of a run; use a new folder")
         lock = self.path / "lock"
         kept = lock.read_bytes() if _is_file(lock) else None
         there = {entry.name for entry in self.path.iterdir()}
-        # An empty lock is what older versions left, or a process that starts at this moment.
+        # Older versions left an empty lock; so does a process that starts at this moment.
         if not there or kept == _MARK or (kept == b"" and there == {"lock"}):
             return
         if _is_file(self.path / "run.json"):
-            _ = self.begun  # refuses what is no run
+            _ = self.begun  # refuses an invalid run.json
             return
         if "result.json" in there:
             raise _without_description(self.path)
         raise ValueError(
-            f"out={self.path} holds {min(there)!r}, which is no run's; use a new folder"
+            f"out={self.path} holds {min(there)!r}, which belongs to no run; use a new folder"
         )
 
     @property
     def begun(self) -> dict[str, Any] | None:
-        """What `begin` wrote, if it did."""
+        """The content of run.json; None if the run has not begun."""
         try:
             content = json.loads((self.path / "run.json").read_text())
         except FileNotFoundError:
@@ -103,69 +104,73 @@ class Folder:
 
     @property
     def records(self) -> int | None:
-        """How many records the table of a run has that is done; None if there is none."""
+        """The number of records of a finished run; None if the run is not finished."""
         if not self.path.is_dir() or self.result is None:
             return None
         begun = self.begun
         return None if begun is None else Event.from_json(begun["event"]).n
 
     def begin(self, content: dict[str, Any], key: AnyKey) -> None:
-        """Keep the key and the public description. What a killed start left is replaced."""
+        """Store the key and the public description, in place of what a killed start left."""
         self._check_leftovers()
         self.clear()
+        # The key comes first: a run.json without a key is taken for a run whose key was lost.
         key_file.save(self.path / "key", key)
         (self.path / "tiles").mkdir(mode=0o700)
         kept = {**content, "format": _FORMAT}
         self._write("run.json", json.dumps(kept, indent=1, sort_keys=True), PRIVATE)
 
     def _check_leftovers(self) -> None:
-        """Refuse to begin beside a key or tiles that no run wrote."""
+        """Refuse to begin beside a `key` or `tiles` that no run wrote."""
         key, tiles = self.path / "key", self.path / "tiles"
         if os.path.lexists(key) and not key_file.is_key(key):
             raise ValueError(f"{key} is not the key of a run; use a new folder")
         strangers = set(tiles.iterdir() if tiles.exists() else ()) - set(self._tiles())
         if strangers:
-            raise ValueError(f"{tiles} holds {min(strangers).name!r}, no tile; use a new folder")
+            raise ValueError(
+                f"{tiles} holds {min(strangers).name!r}, which is no tile; use a new folder"
+            )
 
     def abandon(self) -> None:
-        """Undo `begin`: nothing was charged."""
-        # First, for a run without its key would be taken for one that was charged.
+        """Undo `begin` for a run that was not charged."""
+        # First: a run.json without a key is taken for a run whose key was lost after the charge.
         (self.path / "run.json").unlink(missing_ok=True)
         self.clear()
         (self.path / "lock").unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # which is not empty if it was not ours alone
+        with contextlib.suppress(OSError):  # the folder may have had other files
             self.path.rmdir()
 
     @property
     def key(self) -> AnyKey:
-        """The run's key. A new one would need a new charge."""
+        """The key of the run. Another key would need another charge."""
         try:
             return key_file.load(self.path / "key")
         except KeyLostError as error:
             raise KeyLostError(
-                f"{error}; this run cannot go on without its key. What it charged is spent: a new "
-                "run in a new folder costs a new charge"
+                f"{error}; this run cannot be resumed without its key. Its charge is spent: a new "
+                "run in a new folder is charged again"
             ) from None
 
     def check_key(self, key: AnyKey) -> None:
-        """Whether a resumed run's caller means the same key; secret ones need not be the same."""
+        """Refuse to resume with another seed. A secret key is ignored: the stored one is used."""
         kept = self.key
         if is_secret(kept) and is_secret(key):
             return
         if not key_file.same(kept, key):
             raise ValueError(
-                f"the run in {self.path} has another key; pass the seed it was begun with, or use "
-                "a new folder"
+                f"the run in {self.path} has another key; pass the seed with which it began, or "
+                "use a new folder"
             )
 
     def tile(self, number: int) -> bytes | None:
-        """A finished tile's content; None if it is missing or damaged."""
+        """The content of a finished tile; None if it is missing or damaged."""
         try:
             return _content(self._tile(number).read_bytes())
         except FileNotFoundError:
             return None
 
     def keep_tile(self, number: int, content: bytes) -> None:
+        """Store a finished tile after its SHA-256 digest."""
         kept = hashlib.sha256(content).digest() + content
         write(self._tile(number), lambda file: file.write(kept), mode=PRIVATE)
 
@@ -181,22 +186,22 @@ class Folder:
             return None
 
     def finish(self, result: str) -> None:
-        """Keep the result, destroy the key, and remove the tiles. May be done again."""
+        """Store the result, destroy the key, and remove the tiles. May be repeated."""
         self._write("result.json", result, PUBLIC)
         self.clear()
 
     def clear(self) -> None:
-        """Remove the key, the tiles, and what killed writes left; nothing that is not ours."""
+        """Remove the key, the tiles and unfinished writes of this run, and no other files."""
         key_file.destroy(self.path / "key")
         tiles = self.path / "tiles"
         for entry in (*self._tiles(), *unfinished(self.path, r"run\.json|result\.json|key")):
             entry.unlink()
         if tiles.is_dir():
-            with contextlib.suppress(OSError):  # which is not empty if others put something there
+            with contextlib.suppress(OSError):  # others may have put files there
                 tiles.rmdir()
 
     def _tiles(self) -> list[Path]:
-        """Tiles, and what killed writes left of them."""
+        """The files of tiles and of their unfinished writes."""
         tiles = self.path / "tiles"
         if not tiles.is_dir():
             return []
@@ -208,14 +213,14 @@ class Folder:
 
 
 def _is_tile(path: Path) -> bool:
-    """By its content, for eight digits may be a date of the user's."""
+    """Whether a file is a tile by its digest: a name of eight digits may be a user's date."""
     return _is_file(path) and _content(path.read_bytes()) is not None
 
 
 def _content(kept: bytes) -> bytes | None:
-    """Of a tile, if it is whole."""
-    total, content = kept[:32], kept[32:]
-    return content if total == hashlib.sha256(content).digest() else None
+    """The content of a tile's file, if its digest is right."""
+    digest, content = kept[:32], kept[32:]
+    return content if digest == hashlib.sha256(content).digest() else None
 
 
 def _is_file(path: Path) -> bool:
@@ -223,15 +228,15 @@ def _is_file(path: Path) -> bool:
 
 
 def _without_description(path: Path) -> ValueError:
-    return ValueError(f"out={path} has a result, but not the run.json of its run; use a new folder")
+    return ValueError(f"out={path} has a result, but no run.json; use a new folder")
 
 
 def _lock(file: Any, path: Path) -> None:
-    if os.name != "posix":
+    if os.name != "posix":  # no flock: there, two processes are not kept apart
         return
     import fcntl
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise ValueError(f"another process is at work on {path}; let it finish") from None
+        raise ValueError(f"another process is using {path}; let it finish") from None

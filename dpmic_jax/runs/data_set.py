@@ -1,8 +1,8 @@
-"""Which data set a ledger belongs to, told by what the user says of it.
+"""The data set that a ledger belongs to.
 
-A ledger's data set is its name and a salted hash of the table's schema: the names of the columns
-and whether they are numbers or categories. Nothing of it comes from records. It keeps a charge
-from going to the wrong ledger, not a user from making a second one.
+A ledger identifies its data set by a name and a salted hash of the table's schema: the names of the
+columns, and whether they are numbers or categories. Nothing in it comes from records. It prevents a
+charge to the wrong ledger; it does not prevent a second ledger for the same data.
 """
 
 import os
@@ -19,7 +19,8 @@ _DATA_SET = re.compile(r"(?P<name>.*) \(schema (?P<salt>[0-9a-f]{32}):(?P<hash>[
 def create_ledger(
     path: str | os.PathLike[str], budget: Budget, *, name: str, schema: Schema
 ) -> LedgerFile:
-    """A new ledger for a table of this schema."""
+    """Create a ledger for tables with this schema."""
+    # A salt, so that ledgers of two data sets do not show whether their schemas are equal.
     salt = secrets.token_hex(16)
     return LedgerFile.create(
         path, budget, data_set=f"{name} (schema {salt}:{schema.fingerprint(salt)})"
@@ -27,17 +28,17 @@ def create_ledger(
 
 
 def check_data_set(ledger: LedgerFile, schema: Schema | None) -> None:
-    """Refuse a ledger that was made for another schema; one made without is taken at its word."""
+    """Refuse a ledger that was created for another schema; without a schema it is not checked."""
     found = _DATA_SET.fullmatch(ledger.data_set)
     if found is None:
         return
     if schema is None:
         raise ValueError(
-            f"the ledger at {ledger.path} is of the data set {found['name']!r} and knows its "
-            "columns, but the data come without a schema; pass the table with its bounds"
+            f"the ledger at {ledger.path} belongs to the data set {found['name']!r} with known "
+            "columns, but the data have no schema; pass the table with its bounds"
         )
     if schema.fingerprint(found["salt"]) != found["hash"]:
         raise ValueError(
-            f"the ledger at {ledger.path} is of another data set, {found['name']!r}: its columns "
-            "are not those of this table; use the ledger of this table"
+            f"the ledger at {ledger.path} belongs to another data set, {found['name']!r}, with "
+            "other columns than this table; use the ledger of this table"
         )

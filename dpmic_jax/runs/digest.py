@@ -1,11 +1,10 @@
-"""A keyed digest of a table's records: whether a run goes on with the data it began with.
+"""A keyed digest of a table's records, to check that a resumed run reads the same data.
 
-Let F be a keyed hash (BLAKE2b under a key of its own, derived from the run's). The digest is F of
-the types of the columns, by which values are rounded, and of the sum of F(record) over all records,
-modulo 2^256. A sum does not depend on the order of records, nor on how they come in batches. Who
-does not have the run's key learns nothing from it, since F is a pseudo-random function, and finds
-no other table with the same digest: sums of a pseudo-random function collide with probability
-2^-256 for each table that is tried.
+Let F be a keyed hash (BLAKE2b under a key derived from the run's key). The digest is F of the types
+of the columns, by which values are rounded, and of the sum of F(record) over all records, modulo
+2^256. The sum does not depend on the order of the records or on how they are split into batches.
+F is a pseudo-random function. So without the run's key the digest reveals nothing, and another
+table has the same digest with probability 2^-256.
 """
 
 import hashlib
@@ -22,14 +21,14 @@ _BYTES = 32
 
 
 def records_digest(batches: Iterable[tuple[np.ndarray, ...]], key: AnyKey) -> str:
-    """The digest of all records, each a row of coded values, under a run's key."""
+    """The digest of all records, each a row of coded values, under the key of a run."""
     own = fold(noise_key(key), jnp.asarray(_PURPOSE.astype(np.uint32)))
     words = np.asarray(jax.random.bits(own, (8,), jnp.uint32)).astype("<u4").tobytes()
     keyed = hashlib.blake2b(key=words, digest_size=_BYTES)
     total, count, types = 0, 0, set()
     for columns in batches:
         types.add(" ".join(column.dtype.str for column in columns))
-        # Codes and values alike as floats, which hold them; 0.0 is added, for -0.0 equals 0.0.
+        # float64 holds codes and values exactly. Adding 0.0 turns -0.0 into 0.0, which it equals.
         rows = np.stack([np.asarray(column, "<f8") + 0.0 for column in columns], axis=1)
         content, width = rows.tobytes(), rows.itemsize * rows.shape[1]
         for start in range(0, len(content), width):
@@ -37,6 +36,7 @@ def records_digest(batches: Iterable[tuple[np.ndarray, ...]], key: AnyKey) -> st
             record.update(content[start : start + width])
             total += int.from_bytes(record.digest(), "big")
         count += len(rows)
+    # The count and the types are hashed with the sum, so tables that differ in them differ.
     sums = (total % 2 ** (8 * _BYTES)).to_bytes(_BYTES, "big")
     keyed.update(b"sum" + sums + b"%d of %s" % (count, " or ".join(sorted(types)).encode()))
     return keyed.hexdigest()

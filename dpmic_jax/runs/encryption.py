@@ -1,10 +1,10 @@
-"""Files of a run that nobody else can read, or change unnoticed: ChaCha20-Poly1305 (RFC 8439).
+"""Authenticated encryption of a run's files: ChaCha20-Poly1305 (RFC 8439).
 
-The cipher is that of the `cryptography` package. Every purpose has a key of its own: HMAC-SHA256 of
-the purpose under 256 bits that are drawn from the run's key, folded with a word that no noise is
-drawn by. Every message has a random nonce of 96 bits, so that two messages of one purpose, of which
-there are a handful, share one with probability below 2^-80. Once the run's key is destroyed, what
-is encrypted is noise. Under a seeded key it hides nothing from whoever knows the seed.
+The cipher is that of the `cryptography` package. Every purpose has its own key: HMAC-SHA256 of the
+purpose, keyed by 256 bits drawn from the run's key folded with a word that no noise uses. Every
+message has a random nonce of 96 bits. There are a handful of messages per purpose, so two of them
+share a nonce with probability below 2^-80. Once the run's key is destroyed, the files cannot be
+decrypted. Under a seeded key, anyone who knows the seed can decrypt them.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
 
 _NONCE, _TAG = 12, 16
-# Eight words, as many as an event's digest has: no event has this one, so no noise is drawn by it.
+# Eight words, like the digest of an event. No event has this digest, so no noise key is equal.
 _USE = np.frombuffer(hashlib.sha256(b"dpmic_jax: encryption of a run's files").digest(), "<u4")
 
 
@@ -29,20 +29,20 @@ class DecryptionError(Exception):
 
 
 def encrypt(content: bytes, *, key: AnyKey, purpose: str) -> bytes:
-    """A nonce, and `content` hidden and authenticated: `decrypt` gives it back.
+    """Encrypt and authenticate `content`: a nonce, then the ciphertext with its tag.
 
     Args:
-      content: what nobody else is to read.
-      key: of the run.
-      purpose: what the bytes are; they are not accepted as anything else.
+      content: the plaintext.
+      key: the key of the run.
+      purpose: what the bytes are; `decrypt` accepts them for no other purpose.
     """
     nonce = os.urandom(_NONCE)
     return nonce + _cipher(key, purpose).encrypt(nonce, content, None)
 
 
 def decrypt(encrypted: bytes, *, key: AnyKey, purpose: str) -> bytes:
-    """What was encrypted, or DecryptionError."""
-    if len(encrypted) >= _NONCE + _TAG:
+    """The plaintext of `encrypt`, or `DecryptionError`."""
+    if len(encrypted) >= _NONCE + _TAG:  # even an empty message has both
         try:
             nonce, hidden = encrypted[:_NONCE], encrypted[_NONCE:]
             return _cipher(key, purpose).decrypt(nonce, hidden, None)

@@ -1,8 +1,8 @@
-"""How far the command at hand has come, so that whatever ends it can say the truth.
+"""The progress of the current command, from which its exit code and last message follow.
 
-What was charged, and whether the same command can go on, is known where the charge is made; it is
-told where the process ends. There is one command in a process, so there is one stage. Nothing
-here listens to signals: for who calls the library from Python these are notes that nobody reads.
+Whether something was charged, and whether the command can be resumed, is known where the charge is
+made and reported where the process ends. A process runs one command, so there is one global stage.
+Nothing here handles signals; a program that calls the library from Python can ignore this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,90 +10,90 @@ from contextlib import contextmanager
 from os import PathLike
 from typing import NamedTuple
 
-# Exit codes of what can go on, of what was charged for nothing, and of an interrupt before either.
+# Exit codes: resumable, charged but not resumable, and interrupted before a charge.
 RESUMABLE, SPENT, INTERRUPTED = 4, 5, 130
 
 
 class Stage(NamedTuple):
-    """Whether something was charged, the folder to go on in, and whether all is done."""
+    """Whether something was charged, the folder to resume from, and whether all output is out."""
 
     charged: bool = False
     resume: PathLike[str] | None = None
     done: bool = False
 
     def code(self, before: int) -> int:
-        """The exit code of what ends here; `before` if it was neither begun nor charged."""
+        """The exit code of a command that ends here; `before` if no run was begun or charged."""
         if self.resume is not None:
             return RESUMABLE
         return SPENT if self.charged else before
 
     @property
-    def truth(self) -> str:
-        """What was charged, and how to go on."""
+    def outcome(self) -> str:
+        """What was charged, and how to resume, in words."""
         if self.resume is not None:
-            again = ", and is not charged again" if self.charged else ""
-            return f"the same command goes on in {self.resume}{again}"
+            again = ", at no further charge" if self.charged else ""
+            return f"repeat the command to resume from {self.resume}{again}"
         if self.charged:
-            return "what was charged is spent, and nothing is kept to go on with"
+            return "the charge is spent, and the run cannot be resumed"
         return "nothing was charged"
 
 
 _now = Stage()
-_charges_under_way = 0
-_waiting: Callable[[], object] | None = None
+_charges_in_progress = 0  # charges may nest: an interrupt waits for the outermost one
+_waiting: Callable[[], object] | None = None  # what an interrupt during a charge will call
 
 
 def now() -> Stage:
-    """How far it has come."""
+    """The current stage."""
     return _now
 
 
 def reset() -> None:
-    """A command begins: nothing was charged."""
-    _move(Stage())
+    """Start a command: nothing was charged."""
+    _set(Stage())
 
 
 def begun(*, resume: PathLike[str]) -> None:
-    """The same command goes on in the folder `resume`; no ledger is charged."""
-    _move(Stage(resume=resume))
+    """Record that the command can be resumed from the folder `resume`; no ledger is charged."""
+    _set(Stage(resume=resume))
 
 
 def charged(*, resume: PathLike[str] | None) -> None:
-    """The ledger was charged, now or before; the same command goes on in `resume`, if any.
+    """Record that the ledger was charged, now or before, and the folder to resume from, if any.
 
-    To be called inside `charging`: between the charge and this an interrupt would not know of it.
+    Call it inside `charging`: an interrupt between the charge and this call would report no charge.
     """
-    _move(Stage(charged=True, resume=resume))
+    _set(Stage(charged=True, resume=resume))
 
 
 def done() -> None:
-    """Everything is out: an interrupt has nothing left to end."""
-    _move(_now._replace(done=True))
+    """Record that all output is out: interrupts are ignored from here on."""
+    _set(_now._replace(done=True))
 
 
 @contextmanager
 def charging() -> Iterator[None]:
-    """Interrupts that come inside wait until this ends: it is on the disk then, or refused."""
-    global _charges_under_way, _waiting
-    _charges_under_way += 1
+    """Defer interrupts until the block ends: by then the charge is on the disk, or refused."""
+    global _charges_in_progress, _waiting
+    _charges_in_progress += 1
     try:
         yield
     finally:
-        _charges_under_way -= 1
-        if not _charges_under_way and _waiting is not None:
+        _charges_in_progress -= 1
+        if not _charges_in_progress and _waiting is not None:
             end, _waiting = _waiting, None
             end()
 
 
 def interrupted(end: Callable[[], object]) -> None:
-    """Call `end` now, or once no charge is under way any more. A second call changes nothing."""
+    """Call `end` now, or when no charge is in progress. A second call changes nothing."""
     global _waiting
-    if _charges_under_way:
+    if _charges_in_progress:
         _waiting = end
     else:
         end()
 
 
-def _move(stage: Stage) -> None:
+def _set(stage: Stage) -> None:
     global _now
     _now = stage

@@ -1,4 +1,4 @@
-"""Screening a whole table: one budget, all pairs, any size, any number of devices."""
+"""Screens of a whole table for one privacy budget: any size, any number of devices."""
 
 from dpmic_jax.runs.data_set import create_ledger
 from dpmic_jax.screening.histograms import release_histograms

@@ -1,8 +1,8 @@
 """Tiles of a screen on the workers of a Dask cluster.
 
-To a worker travel the public plan and the number of a tile; back comes the tile, noised, or for
-selecting asks encrypted under the run's key. Workers read the table and the key from files of their
-own, so neither goes over the network. A tile that is computed twice is the same tile.
+A worker receives the public plan and the number of a tile. It returns the tile, noised, or
+encrypted under the run's key if the query selects pairs. Workers read the table and the key from
+files, so neither is sent over the network. A tile that is computed twice has the same bits.
 """
 
 import threading
@@ -22,15 +22,15 @@ _one_at_a_time = threading.Lock()
 
 
 class WorkersLostError(InterruptedError):
-    """A cluster gave up on a task. The tiles it had finished are kept: the run can go on."""
+    """A cluster gave up on a task. Its finished tiles are stored, so the run can be resumed."""
 
 
 def check(source: Source, folder: Folder | None) -> None:
-    """Refuse what workers could not do, before any work."""
+    """Refuse a table or a run that workers cannot read, before any work."""
     if folder is None:
         raise ValueError(
-            "a Dask cluster needs out=: a folder that its workers see under the same path, where "
-            "the run's key is kept"
+            "a Dask cluster needs out=, a folder that its workers see under the same path: the "
+            "run's key is stored there"
         )
     if source.path is None:
         raise ValueError(
@@ -40,12 +40,13 @@ def check(source: Source, folder: Folder | None) -> None:
 
 
 class Cluster:
-    """The workers of a Dask cluster."""
+    """An executor on the workers of a Dask cluster."""
 
     def __init__(self, task: ScreenTask, folder: Folder, client: Any):
         self._task, self._folder, self._client = task, folder, client
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
+        """Tiles with their numbers, in the order in which workers finish them."""
         from distributed import as_completed
 
         task, run, pairs = self._task, self._task.plan.event.label, len(self._task.plan.pairs)
@@ -66,13 +67,14 @@ class Cluster:
             self._client.cancel(list(futures))
 
     def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
-        # Not pure: under one name Dask would keep the answer of an earlier run.
-        done = self._client.submit(some_values, self._task, self._folder, chosen, pure=False)
-        return _answer(done)
+        """The noised values of the selected pairs."""
+        # A pure task has a name by its arguments, under which Dask may keep an earlier result.
+        future = self._client.submit(some_values, self._task, self._folder, chosen, pure=False)
+        return _answer(future)
 
 
 def _answer(future: Any) -> Any:
-    """What a worker gave back, or raised; workers that are no more raise `WorkersLostError`."""
+    """What a worker returned or raised; `WorkersLostError` if the workers are gone."""
     from distributed import CancelledError
     from distributed.scheduler import KilledWorker
 
@@ -80,34 +82,35 @@ def _answer(future: Any) -> Any:
         return future.result()
     except (CancelledError, KilledWorker):
         raise WorkersLostError(
-            "the Dask cluster lost its workers or its scheduler too often; repeat the call to go "
-            "on, with smaller resources=Resources(memory=...) if they ran out of memory"
+            "the Dask cluster lost its workers or its scheduler too often; repeat the call to "
+            "resume, with smaller resources=Resources(memory=...) if they ran out of memory"
         ) from None
 
 
 def one_tile(task: ScreenTask, folder: Folder, number: int) -> bytes:
-    """What a worker does for a tile."""
-    # Threads of one process share its cores anyway, and the table in its memory.
+    """Compute a tile on a worker, packed for the network."""
+    # One at a time: threads of a process share its cores and its copy of the table anyway.
     with _one_at_a_time:
         key = folder.key
-        (tile,) = _work(task).tiles([number], task.size, key, lambda _: None)
+        (tile,) = _scorer(task).tiles([number], task.size, key, lambda _: None)
         return packed(task.plan, number, tile, key)
 
 
 def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:
-    """What a worker does once the pairs are chosen."""
+    """Compute the noised values of selected pairs on a worker."""
     with _one_at_a_time:
-        return _work(task).noised(chosen, folder.key)
+        return _scorer(task).noised(chosen, folder.key)
 
 
-_held: dict[tuple[str | int, ...], TileScorer] = {}
+# The scorer of the current run, which holds its table.
+_cached: dict[tuple[str | int, ...], TileScorer] = {}
 
 
-def _work(task: ScreenTask) -> TileScorer:
-    """The table of the run at hand, read once a worker."""
-    # With the file, for seeded runs of two tables may have one label.
+def _scorer(task: ScreenTask) -> TileScorer:
+    """The scorer of a run; each worker reads the table once."""
+    # The file is part of the key because seeded runs of two tables may have the same label.
     run = (task.plan.event.label, *table_identity(task.source))
-    if run not in _held:
-        _held.clear()
-        _held[run] = TileScorer(task.source, task.plan, task.resources)
-    return _held[run]
+    if run not in _cached:
+        _cached.clear()
+        _cached[run] = TileScorer(task.source, task.plan, task.resources)
+    return _cached[run]

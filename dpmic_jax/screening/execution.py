@@ -1,4 +1,4 @@
-"""One run's work, from tiles that may be there already to released values."""
+"""The execution of a screen, from stored and new tiles to released values."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -29,80 +29,85 @@ from dpmic_jax.screening.tiles import (
 
 @dataclass(frozen=True)
 class ScreenTask:
-    """Inputs of an executor: all of them public, but for a table in memory."""
+    """Inputs of an executor. All of them are public, except for a table in memory."""
 
     source: Source
     plan: Plan
     resources: Resources
-    size: int  # of a tile, in pairs
+    size: int  # pairs in a tile
 
 
 Tiles = Iterator[tuple[int, Int[np.ndarray, " tile"]]]
 
 
 class Executor(Protocol):
-    """Where a screen is computed. The noise of a pair does not depend on that."""
+    """Where a screen is computed. Its result does not depend on the executor."""
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
-        """Tiles with their numbers, in any order, as `TileScorer.tiles` makes them."""
+        """Tiles with their numbers, in any order, as `TileScorer.tiles` computes them."""
         ...
 
     def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
-        """The values of chosen pairs, with noise."""
+        """The noised values of the selected pairs."""
         ...
 
 
 class LocalExecutor:
-    """This process."""
+    """An executor in this process."""
 
     def __init__(self, task: ScreenTask, key: AnyKey, devices: Sequence[Device]):
         self._task, self._key, self._devices = task, key, devices
 
     @cached_property
-    def _work(self) -> TileScorer:
-        """The table, read when it is needed."""
+    def _scorer(self) -> TileScorer:
+        """The scorer of the table, which is read when it is first needed."""
         task = self._task
         return TileScorer(task.source, task.plan, task.resources, self._devices)
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
-        found = self._work.tiles(numbers, self._task.size, self._key, progress)
+        """Tiles in the order of their numbers."""
+        found = self._scorer.tiles(numbers, self._task.size, self._key, progress)
         return zip(numbers, found, strict=True)
 
     def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
-        return self._work.noised(chosen, self._key)
+        """The noised values of the selected pairs."""
+        return self._scorer.noised(chosen, self._key)
 
 
 def released(
     task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Executor
 ) -> tuple[Positions, Float[np.ndarray, " released"]]:
-    """The pairs that are released, and their values. Tiles are kept as they come."""
+    """The released pairs and their values. Tiles are stored in the folder as they finish."""
     plan, pairs = task.plan, task.plan.pairs
-    parts = [pairs[start : start + task.size] for start in range(0, len(pairs), task.size)]
-    tiles = _kept(plan, key, folder, list(map(len, parts))) if folder else {}
-    missing = [number for number in range(len(parts)) if number not in tiles]
+    # Of every tile its number of pairs; the last one may be shorter.
+    sizes = [min(task.size, len(pairs) - start) for start in range(0, len(pairs), task.size)]
+    tiles = _stored(plan, key, folder, sizes) if folder else {}
+    missing = [number for number in range(len(sizes)) if number not in tiles]
     done = sum(map(len, tiles.values()))
+    # disable=None shows a bar only on a terminal.
     with tqdm(total=len(pairs), initial=done, unit=" pairs", disable=None) as bar:
         for number, tile in executor.tiles(missing, bar.update) if missing else ():
             tiles[number] = tile
             if folder:
                 folder.keep_tile(number, packed(plan, number, tile, key))
-    points = np.concatenate([tiles[number] for number in range(len(parts))])
+    points = np.concatenate([tiles[number] for number in range(len(sizes))])
     if plan.choice is not None:
         pairs = chosen_pairs(plan, plan.choice, points, key)
         points = executor.noised(pairs)
+    # Exact: a lattice point times a power of two.
     return pairs, points * 2.0**-plan.values.lattice.bits
 
 
-def _kept(
-    plan: Plan, key: AnyKey, folder: Folder, lengths: Sequence[int]
+def _stored(
+    plan: Plan, key: AnyKey, folder: Folder, sizes: Sequence[int]
 ) -> dict[int, Int[np.ndarray, " tile"]]:
-    """Tiles of an interrupted run that are as they should be."""
-    kept = {}
-    for number, length in enumerate(lengths):
+    """The valid tiles of an interrupted run. Others are computed again."""
+    stored = {}
+    for number, size in enumerate(sizes):
         content = folder.tile(number)
         with suppress(DecryptionError):
             if content is not None:
                 tile = unpacked(plan, number, content, key)
-                if len(tile) == length:
-                    kept[number] = tile
-    return kept
+                if len(tile) == size:
+                    stored[number] = tile
+    return stored

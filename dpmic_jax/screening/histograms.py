@@ -1,4 +1,4 @@
-"""Private histograms of some pairs of a screened table: one event, for a report."""
+"""Private histograms of some pairs of a screened table, as one event, for a report."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from dpmic_jax.mechanisms import MICrHistogram
 from dpmic_jax.mic.binning import by_range
 from dpmic_jax.results import ScreenResult
 from dpmic_jax.results.histograms import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
-from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, opened
+from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 
 _ROWS = 2**18  # read at a time
@@ -38,23 +38,23 @@ def release_histograms(
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Histograms:
-    """Histograms of pairs of columns of the table that a result is of: one event, epsilon-DP.
+    """Release histograms of pairs of columns of a screened table, epsilon-DP as one event.
 
-    Each of the histograms gets an equal part of epsilon. The same call with the same `out` goes on
-    with a run that was interrupted, or gives its histograms again, and is charged once.
+    Each histogram gets an equal part of epsilon. The same call with the same `out` resumes a run
+    that was interrupted, or returns its histograms again, and is charged once.
 
     Args:
-      result: of `screen`; the histograms are shown with it.
+      result: the result of `screen` with which the histograms are shown.
       table: the table that was screened.
       pairs: names of two columns each.
       bounds: as for the screen.
-      epsilon: of all histograms together.
+      epsilon: epsilon of all histograms together.
       key: `secret_key()`, or a seeded key for research.
-      ledger: a ledger's file to charge, before anything is computed.
-      out: the run's folder, which lets it go on after an interruption.
+      ledger: a ledger to charge before anything is computed.
+      out: the folder of the run, from which it can be resumed.
     """
     secret, statement = is_secret(key), result.statement
-    book = opened(ledger)
+    ledger_file = open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
     if not pairs:
         raise ValueError("expected pairs to name at least one (x, y), got none")
@@ -64,12 +64,12 @@ def release_histograms(
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     for name in names:
         if name not in source.names:
-            raise ValueError(f"the table has no column {name!r} with bounds; correct its name")
+            raise ValueError(f"the table has no column {name!r} with bounds; use one that has")
     n = source.validate()
     if n != statement.n:
         raise ValueError(f"expected the table that was screened, of {statement.n} records, got {n}")
     mechanism.noise(n)  # refuses noise that cannot be drawn
-    # With the pairs: the same noise on two of them would cancel in a difference.
+    # The event names the pairs: equal noise on two releases would cancel in their difference.
     asked = hashlib.sha256(repr(tuple(pairs)).encode("utf-8", "backslashreplace")).hexdigest()
 
     def event(run: str) -> Event:
@@ -81,7 +81,7 @@ def release_histograms(
     with charged_run(
         event,
         key=key,
-        ledger=book,
+        ledger=ledger_file,
         schema=source.schema,
         folder=folder,
         public={"columns": list(names)},
@@ -94,16 +94,16 @@ def release_histograms(
         side = mechanism.resolve(n).side
         data = Table(names, tuple(_cells_of(source, name, side) for name in names))
         limits = [(-0.5, side - 0.5)] * len(names)
-        release = mechanism.release_paid(data, limits, positions(names, pairs), run, ())
+        release = mechanism.release_charged(data, limits, positions(names, pairs), run, ())
         run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))
         return Histograms(axes=axes, release=release, ledger=run.entry)
 
 
-def _cells_of(source: Source, name: str, parts: int) -> Int32[np.ndarray, " n"]:
-    """Which of so many parts of a column each record is in."""
+def _cells_of(source: Source, name: str, bins: int) -> Int32[np.ndarray, " n"]:
+    """The bin of each record in a column."""
     place = source.names.index(name)
     limits = source.bounds[place]
-    found = [by_range([batch[place]], [limits], [parts]).fine[0] for batch in source.batches(_ROWS)]
+    found = [by_range([batch[place]], [limits], [bins]).fine[0] for batch in source.batches(_ROWS)]
     return np.concatenate(found).astype(np.int32)
 
 

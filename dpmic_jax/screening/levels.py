@@ -1,8 +1,8 @@
-"""What MICr is on independent columns, for every setting of the default rule: a table.
+"""A table of the moments of MICr on independent columns, for every setting of the default rule.
 
-`levels.json` has n times the mean and n times the standard deviation at a ladder of n, from the
-least n that `default_screen_statistic` gives a setting for up to `MOST_RECORDS`; `dpmic paper
-levels` makes it. Both hardly depend on n, so that they are interpolated in log n.
+`levels.json` has n times the mean and n times the standard deviation on a ladder of n, from the
+smallest n for which `default_screen_statistic` chooses the setting to `MOST_RECORDS`. Both hardly
+depend on n, so they are interpolated in log n. The command `dpmic paper levels` computes them.
 """
 
 import json
@@ -17,7 +17,7 @@ from dpmic_jax.mic.grids import Grid, all_sizes, ladder
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.simulation import Moments
 
-# Beyond, MICr of independent columns falls as 1 / n.
+# For larger n, MICr of independent columns is proportional to 1 / n.
 MOST_RECORDS = 20_000
 
 
@@ -28,20 +28,15 @@ class _Row(NamedTuple):
 
 
 def shipped(statistic: MICr, n: int) -> Moments | None:
-    """Mean and deviation at n records, or None where the table has neither.
+    """The moments at n records; None if they are not in the table.
 
-    Settings that score the same grids are the same statistic, however they are written.
+    Settings with the same grids are the same statistic, so the table is looked up by grids.
     """
     row = _rows().get(statistic.grids(n))
     if row is None or not row.records[0] <= n <= row.records[-1]:
         return None
     at, points = np.log(n), np.log(row.records)
     return Moments(*(float(np.interp(at, points, each)) / n for each in (row.mean, row.deviation)))
-
-
-def made_by() -> str:
-    """The command that made the table."""
-    return _table()["command"]
 
 
 @lru_cache(maxsize=1)

@@ -1,17 +1,17 @@
-"""From a question and a budget to noise: everything of a screen that is settled without data.
+"""The data-independent plan of a screen: sensitivity, noise and privacy event.
 
-Relation: one person's records are replaced by others; n, the names of the columns and their
-bounds are public. One person moves every pair's MICr by at most Delta (`sensitivity`).
+Neighbouring relation: one person's records are replaced by others; n, the names of the columns and
+their bounds are public. One person changes the MICr of a pair by at most Delta (`sensitivity`).
 
 - Values of P pairs. Each gets noise for epsilon / P (Laplace) or rho / P (Gaussian), and they
-  compose: epsilon, or rho, in all. With delta = 0 it is Laplace; else what has less variance.
-- Top k. The k strongest pairs are chosen by noisy scores (`dp.selection.OneShotTopK`) with
-  `selection_fraction` of epsilon, and their values get Laplace noise for 1/k of the rest each.
-  Basic composition of k + 1 mechanisms, the last k chosen by the output of the first.
-- Above a threshold. The same with the sparse vector technique (`dp.selection.SparseVector`);
-  fewer pairs found than allowed cost less than is charged.
+  compose to epsilon or rho. With delta = 0 the noise is Laplace, else that with less variance.
+- Top k. The k strongest pairs are selected by noisy scores (`dp.selection.OneShotTopK`) with
+  `selection_fraction` of epsilon, and each of their values gets Laplace noise for 1/k of the rest.
+  This is basic composition of k + 1 mechanisms, the last k chosen by the output of the first.
+- Above a threshold. The same with the sparse vector technique (`dp.selection.SparseVector`). The
+  charge is for `at_most` pairs, whether or not so many are found.
 
-All of a screen is charged as one event.
+The whole screen is charged as one event.
 """
 
 import math
@@ -36,7 +36,7 @@ from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, fl
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.selection import OneShotTopK, SparseVector
-from dpmic_jax.mechanisms import sensitivity
+from dpmic_jax.mechanisms import sensitivity as sensitivities
 from dpmic_jax.mechanisms.release import event_settings
 from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import cells
@@ -44,23 +44,23 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
-ValueLaw = LatticeLaplace | LatticeGauss
+ValueNoise = LatticeLaplace | LatticeGauss
 
-# Candidates for the lattice of a selector's scores, the finest first.
+# Resolutions to try for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
-# The numbers of cells that tuning tried, up to 150: few settings, which serve many tables.
+# The numbers of cells that tuning tried, up to 150. Few settings mean few compiled programs.
 _CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
 _FINEST = 5
 
 
 def default_screen_statistic(n: int, epsilon: float) -> MICr:
-    """The cheap default for n records and an epsilon for each pair, on the next rung up.
+    """The cheap tuned default for n records and an epsilon per pair, rounded up to a few settings.
 
-    B is one of 16 numbers of cells up to 150, and c a whole number up to 5, so that what is
-    compiled for one table serves others, and the level of independence is known (`levels`). Up,
-    since a coarser statistic would be less accurate. More cells and finer masters would show more
-    only where noise is small, and a screen's noise is that of many pairs; they would cost more
-    time and memory than all else (docs/running.md is for these).
+    B is one of 16 numbers of cells up to 150, and c an integer up to 5, so that tables share
+    compiled programs, and the dependence threshold is known (`levels`). B is rounded up because a
+    coarser statistic would be less accurate. More cells and a larger c would detect more only where
+    the noise is small, which it rarely is in a screen of many pairs, and would take more time and
+    memory than everything else (docs/running.md).
     """
     cheap = cheap_defaults(n, epsilon)
     wanted = min(cells(cheap.B, n), _CELLS[-1])
@@ -69,11 +69,11 @@ def default_screen_statistic(n: int, epsilon: float) -> MICr:
 
 
 class Choice(NamedTuple):
-    """How a few pairs are chosen.
+    """How pairs are selected.
 
     Attributes:
-      selector: the mechanism.
-      lattice: what its scores are points of.
+      selector: the selection mechanism.
+      lattice: the lattice of its scores.
     """
 
     selector: OneShotTopK | SparseVector
@@ -81,25 +81,25 @@ class Choice(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """Of the noise on scores (`TopK`) or on the threshold (`Above`), in units of MICr."""
-        one = self.selector
-        rate = one.rate if isinstance(one, OneShotTopK) else one.threshold_noise.rate
+        """Scale of the noise on scores (`TopK`) or on the threshold (`Above`), in units of MICr."""
+        chosen = self.selector
+        rate = chosen.rate if isinstance(chosen, OneShotTopK) else chosen.threshold_noise.rate
         return float(1 / rate) / self.lattice.top
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a screen will do.
+    """The plan of a screen.
 
     Attributes:
-      names: of the columns of the table.
-      n: number of records; public.
-      ask: the question.
-      epsilon, delta: what the whole screen costs at most.
-      statistic: with B as a number.
+      names: names of the columns of the table.
+      n: number of records, which is public.
+      ask: the query.
+      epsilon, delta: upper bounds of the cost of the whole screen.
+      statistic: the statistic, with B as a number.
       values: the noise on each released value.
-      choice: how pairs are chosen, where not all are released.
-      event: the one charge.
+      choice: how pairs are selected; None if all are released.
+      event: the event of the whole screen.
     """
 
     names: Names
@@ -108,29 +108,29 @@ class Plan:
     epsilon: float
     delta: float
     statistic: MICr
-    values: ValueLaw
+    values: ValueNoise
     choice: Choice | None
     event: Event
 
     @property
     def pairs(self) -> Positions:
-        """Every pair that is looked at."""
+        """The candidate pairs."""
         return _pairs(self.ask, self.names)
 
     @property
     def released(self) -> int:
-        """How many pairs are released at most."""
+        """Largest number of pairs that are released."""
         return self.ask.most if isinstance(self.ask, TopK | Above) else len(self.pairs)
 
     @property
     def spent_delta(self) -> float:
-        """The delta that is used: 0 where noise is Laplace, which needs none."""
+        """The delta that is used: 0 for values with Laplace noise, which needs none."""
         kind = self.event.guarantee
         return self.delta if isinstance(kind, ZCDP) else self.event.delta
 
     @property
     def mechanism(self) -> str:
-        """In words, for a statement."""
+        """The mechanism in words, for a privacy statement."""
         noise = "discrete Laplace" if _laplace(self.values) else "discrete Gaussian"
         chosen = {
             OneShotTopK: "pairs chosen by one-shot noisy top-k, ",
@@ -159,7 +159,7 @@ class Plan:
         return self.values.scale * (math.sqrt(2) if _laplace(self.values) else 1)
 
     def noise_quantile(self, above: float) -> float:
-        """What noise exceeds with probability `above`, at most 1/2."""
+        """The number that noise exceeds with probability `above`, which is at most 1/2."""
         return _quantile(self.values, above)
 
 
@@ -174,7 +174,7 @@ def plan(
     relation: ReplaceOne,
     label: str = "",
 ) -> Plan:
-    """Settle everything that needs no data, or say why it cannot be done."""
+    """Plan a screen without its data, or raise an error if it is impossible."""
     if not isinstance(ask, Ask):
         raise TypeError(
             "expected ask to be AllPairs(), Against(column), Between(columns_a, columns_b), "
@@ -183,30 +183,32 @@ def plan(
     budget = Budget(epsilon, delta, relation)
     pairs = _pairs(ask, names)
     selecting = isinstance(ask, TopK | Above)
+    # A float is enough here: it only chooses the default statistic.
     each = epsilon * (1 - ask.selection_fraction) / ask.most if selecting else epsilon / len(pairs)
-    chosen = _settled(statistic, n, each)
-    moved = min(Fraction(1), sensitivity.group(_one(chosen, n), relation.records))
+    resolved = _resolved(statistic, n, each)
+    # MICr lies in [0, 1], so nobody changes it by more than 1.
+    sensitivity = min(Fraction(1), sensitivities.group(_one(resolved, n), relation.records))
     choice, count = None, 1
     if isinstance(ask, TopK | Above):
         share = as_fraction(ask.selection_fraction)
-        law = _value_laplace(as_fraction(epsilon) * (1 - share) / ask.most, moved)
-        choice = _choice(ask, as_fraction(epsilon) * share, budget, moved)
+        noise = _value_laplace(as_fraction(epsilon) * (1 - share) / ask.most, sensitivity)
+        choice = _choice(ask, as_fraction(epsilon) * share, budget, sensitivity)
         failing = choice.selector.guarantee.delta
         guarantee: Guarantee = ApproximateDP(epsilon, failing) if failing else PureDP(epsilon)
     else:
         count = len(pairs)
-        law, guarantee = _values(budget, count, moved)
+        noise, guarantee = _values(budget, count, sensitivity)
     event = Event(
         mechanism=f"screen: {type(ask).__name__}",
         guarantee=guarantee,
         relation=relation,
         n=n,
-        sensitivity=moved,
+        sensitivity=sensitivity,
         count=count,
         settings=(
-            *event_settings(chosen, n),
+            *event_settings(resolved, n),
             ("ask", canonical(ask)),
-            ("noise", type(law).__name__),
+            ("noise", type(noise).__name__),
         ),
         label=label,
     )
@@ -216,8 +218,8 @@ def plan(
         ask=ask,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        statistic=chosen,
-        values=law,
+        statistic=resolved,
+        values=noise,
         choice=choice,
         event=event,
     )
@@ -225,50 +227,52 @@ def plan(
 
 @lru_cache(maxsize=8)
 def _pairs(ask: Ask, names: Names) -> Positions:
-    """Made once: half a million pairs take a while, and every tile asks for its own."""
+    """The pairs of a query, cached: there may be half a million, and every tile reads them."""
     found = ask.pairs(names)
     found.flags.writeable = False
     return found
 
 
 def _one(statistic: MICr, n: int) -> Fraction:
-    return sensitivity.integer_path(statistic, n)
+    """The sensitivity of MICr to one record."""
+    return sensitivities.integer_path(statistic, n)
 
 
-def _settled(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
+def _resolved(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
     found = statistic if isinstance(statistic, MICr) else statistic(n, epsilon)
     if not isinstance(found, MICr):
         raise TypeError(f"expected statistic to be a MICr or a rule that gives one, got {found!r}")
-    # Written the same for 5 and 5.0, since the event, and with it the noise, goes by that.
+    # 5 and 5.0 are written alike, because the noise depends on the text of the event.
     c = int(found.c) if float(found.c).is_integer() else found.c
     return replace(found, B=cells(found.B, n), c=c)
 
 
-def _values(budget: Budget, pairs: int, moved: Fraction) -> tuple[ValueLaw, Guarantee]:
-    """The less noisy of Laplace and Gaussian noise for so many pairs."""
+def _values(budget: Budget, pairs: int, sensitivity: Fraction) -> tuple[ValueNoise, Guarantee]:
+    """Laplace or Gaussian noise for the values of `pairs`, whichever has less variance."""
     epsilon = floor_to_float(as_fraction(budget.epsilon) / pairs)
-    laplace = _value_laplace(as_fraction(epsilon), moved)
+    laplace = _value_laplace(as_fraction(epsilon), sensitivity)
     if budget.rho:
         rho = floor_to_float(as_fraction(budget.rho) / pairs)
-        lattice = Lattice.for_gauss(moved, 1 / math.sqrt(2 * rho))
+        lattice = Lattice.for_gauss(sensitivity, 1 / math.sqrt(2 * rho))
         gauss = LatticeGauss.for_rho(as_fraction(rho), lattice)
         off = ceil_to_float(gauss.certificate().total_variation)
-        # Many inexact draws may cost more than the part of delta that is kept for them.
-        paid = numerical(pairs * as_fraction(off), budget.epsilon) <= budget.inexact
-        if paid and gauss.scale < math.sqrt(2) * laplace.scale:
+        # The errors of many inexact draws may exceed the part of delta that is reserved for them.
+        fits = numerical(pairs * as_fraction(off), budget.epsilon) <= budget.inexact
+        if fits and gauss.scale < math.sqrt(2) * laplace.scale:
             return gauss, ZCDP(rho, off)
     return laplace, PureDP(epsilon)
 
 
-def _value_laplace(epsilon: Fraction, moved: Fraction) -> LatticeLaplace:
-    return LatticeLaplace(epsilon=epsilon, lattice=Lattice.for_sensitivity(moved, epsilon))
+def _value_laplace(epsilon: Fraction, sensitivity: Fraction) -> LatticeLaplace:
+    return LatticeLaplace(epsilon=epsilon, lattice=Lattice.for_sensitivity(sensitivity, epsilon))
 
 
-def _choice(ask: TopK | Above, epsilon: Fraction, budget: Budget, moved: Fraction) -> Choice:
-    """On the finest lattice whose noisy scores fit 32 bits."""
+def _choice(ask: TopK | Above, epsilon: Fraction, budget: Budget, sensitivity: Fraction) -> Choice:
+    """The selector on the finest lattice whose noisy scores fit into 32 bits."""
     problem = ValueError("no lattice fits")
     for bits in _SCORE_BITS:
-        steps = -(-(moved * 2**bits) // 1)
+        steps = -(-(sensitivity * 2**bits) // 1)  # rounded up to whole points
+        # At most 2047 steps, as on the lattice of values; the coarsest is tried in any case.
         if steps >= 2048 and bits > _SCORE_BITS[-1]:
             continue
         lattice = Lattice(bits=bits, sensitivity=steps)
@@ -290,16 +294,16 @@ def _selector_on(
     pure = SparseVector(delta=0.0, **shared)
     try:
         approximate = SparseVector(delta=floor_to_float(budget.failures), **shared)
-    except ValueError:  # no delta, or an epsilon beyond its theorem
+    except ValueError:  # delta is 0, or epsilon is beyond the theorem
         return pure
     return max((pure, approximate), key=lambda each: each.round_epsilon)
 
 
-def _laplace(law: ValueLaw) -> bool:
-    return isinstance(law, LatticeLaplace)
+def _laplace(noise: ValueNoise) -> bool:
+    return isinstance(noise, LatticeLaplace)
 
 
-def _quantile(law: ValueLaw, above: float) -> float:
-    if _laplace(law):
-        return -law.scale * math.log(2 * above)
-    return -law.scale * float(ndtri(above))
+def _quantile(noise: ValueNoise, above: float) -> float:
+    if _laplace(noise):
+        return -noise.scale * math.log(2 * above)
+    return -noise.scale * float(ndtri(above))

@@ -1,4 +1,4 @@
-"""`preview`: what a screen will cost and can show, before any data is read."""
+"""`preview`: the cost and the power of a screen, before any data is read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from dpmic_jax.screening.queries import Above, Ask, TopK
 from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
 
 _SURE = 0.95
-# Measured on one CPU core (`python -m benchmarks.screening`): rough prices, for planning only.
-_PER_CODE = 3e-8  # reading and binning a value
-_START = 2.0  # importing JAX, and compiling the noise
+# Seconds measured on one CPU core (`python -m benchmarks.screening`), for a rough estimate.
+_PER_CODE = 3e-8  # to read and bin a value
+_START = 2.0  # to import JAX and compile the noise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
-    """What is to be expected of a screen.
+    """The expected cost and power of a screen.
 
     Attributes:
-      plan: everything that is settled without data.
-      tiling: how the pairs are worked off.
-      smallest: the smallest MICr that is found with 95 % probability: that is called dependent
-        (values of pairs); that k pairs must have to be the ones chosen, if all others are
-        independent (`TopK`); that passes the threshold if it is looked at (`Above`).
-      seconds: a rough guess of the time on this machine.
+      plan: the data-independent plan.
+      tiling: how pairs are grouped for scoring.
+      smallest: the smallest MICr that is found with 95 % probability. For values of pairs, found
+        means called dependent. For `TopK` it means that k pairs of this value are selected if all
+        others are independent, and for `Above` that a pair passes the threshold if it is visited.
+      seconds: a rough estimate of the run time.
     """
 
     plan: Plan
@@ -40,16 +40,16 @@ class Preview:
     seconds: float
 
     def chance(self, strong: Sequence[float], weak: Sequence[float]) -> float:
-        """The chance of a right answer if the pairs had these true values of MICr.
+        """The probability of a right answer if the pairs had these true values of MICr.
 
-        For the values of pairs: that all of `strong` come out above all of `weak`. For `TopK`:
-        that exactly `strong` is chosen.
+        An answer is right if all released values of `strong` are above all of `weak`, or for
+        `TopK` if exactly `strong` is selected.
         """
         right = chosen_chance if isinstance(self.plan.ask, TopK) else ranked_chance
         return right(self.plan, strong, weak)
 
     def lines(self) -> list[tuple[str, str]]:
-        """What to show, as (what, how much)."""
+        """The preview as (quantity, value) texts."""
         plan, kind = self.plan, self.plan.event.guarantee
         cost = ("rho for each pair", f"{kind.rho:.4g}")
         if isinstance(plan.values, LatticeLaplace):
@@ -94,10 +94,10 @@ def preview(
     statistic: MICr | Rule = default_screen_statistic,
     resources: Resources = DEFAULT,
 ) -> Preview:
-    """Say what `screen` with the same arguments will cost and can show. No data is read.
+    """Preview the cost and the power of `screen` with the same arguments. No data is read.
 
     Args:
-      columns: their names, or how many.
+      columns: names of the columns, or their number.
       n: number of records.
       epsilon, delta, ask, records_per_person, statistic, resources: as for `screen`.
     """
@@ -111,7 +111,7 @@ def preview(
         delta=delta,
         statistic=statistic,
         relation=ReplaceOne(records_per_person),
-        label="preview",
+        label="preview",  # this event is never charged
     )
     work = tiling(plan, [(0.0, 1.0)] * len(plan.names), resources)
     return Preview(plan=plan, tiling=work, smallest=_smallest(plan), seconds=_seconds(plan, work))
@@ -132,13 +132,13 @@ def _smallest(plan: Plan) -> float:
 
 
 def _least(chance: Callable[[float], float]) -> float:
-    """The least value whose chance is `_SURE`; infinite if there is none up to 1000."""
+    """The least value with probability `_SURE`; infinite if there is none up to 1000."""
 
-    def lost(value: float) -> bool:
+    def too_small(value: float) -> bool:
         return chance(value) < _SURE
 
-    found = doubled(lost, 1.0, most=1000)
-    return float("inf") if found is None else bisect(lost, *found, steps=40).fails
+    found = doubled(too_small, 1.0, most=1000)
+    return float("inf") if found is None else bisect(too_small, *found, steps=40).fails
 
 
 def _limited(value: float) -> str:

@@ -1,4 +1,4 @@
-"""Bounds for the columns of a table, bought privately inside wide public ones."""
+"""Bounds for the columns of a table, learned privately within wide public ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,14 +15,14 @@ from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, f
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.bounds import EqualCells, OctaveCells, QuantileBounds
-from dpmic_jax.runs.charged import AnyLedger, charged_run, opened
+from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
 
-_ROWS = 2**18
+_ROWS = 2**18  # read at a time
 _CELLS = EqualCells()
 
 
 class LearnedBounds(NamedTuple):
-    """A schema whose numbers have bounds that were bought, and what they cost."""
+    """A schema with privately learned bounds of its numbers, and their cost."""
 
     schema: Schema
     event: Event
@@ -41,30 +41,30 @@ def learn_bounds(
     quantiles: tuple[float, float] = (0.005, 0.995),
     cells: EqualCells | OctaveCells = _CELLS,
 ) -> LearnedBounds:
-    """Buy bounds for every column of numbers: epsilon-DP for all of them together.
+    """Learn bounds for every column of numbers, epsilon-DP for all of them together.
 
     Each column gets an equal part of epsilon, and the range between two private quantiles
-    (`QuantileBounds`). Missing values that have a bin of their own count as the lowest ones.
+    (`QuantileBounds`). Missing values that have their own bin count as the smallest values.
 
     Args:
       table: as for `screen`.
-      within: as `bounds` of `screen`, but wide: what the bounds surely lie within.
-      epsilon: of all columns together.
+      within: wide public bounds that contain the learned ones, in a form of `bounds` of `screen`.
+      epsilon: epsilon of all columns together.
       key: `secret_key()`, or a seeded key for research.
-      ledger: a ledger's file to charge, before anything is computed.
-      records_per_person: how many records one person may own.
+      ledger: a ledger to charge before anything is computed.
+      records_per_person: largest number of records of one person.
       quantiles, cells: as for `QuantileBounds`.
     """
     secret = is_secret(key)
     check_positive("epsilon", epsilon)
-    book = opened(ledger)
+    ledger_file = open_ledger(ledger)
     source = open_source(table, within)
     rules = zip(source.names, source.rules, strict=True)
     numbers = {name: rule for name, rule in rules if isinstance(rule, Number)}
     if not numbers:
-        raise ValueError("the bounds file has no column of numbers: there is nothing to learn")
+        raise ValueError("expected at least one column of numbers to learn bounds for, got none")
     each = floor_to_float(as_fraction(epsilon) / len(numbers))
-    laws = {
+    mechanisms = {
         name: QuantileBounds(
             epsilon=each,
             within=(rule.low, rule.high),
@@ -75,8 +75,8 @@ def learn_bounds(
         for name, rule in numbers.items()
     }
     n = source.validate()
-    for law in laws.values():
-        law.ranks(n)  # refuses too few records
+    for mechanism in mechanisms.values():
+        mechanism.ranks(n)  # refuses too few records, before the charge
     event = Event(
         mechanism="learn bounds",
         guarantee=PureDP(each),
@@ -89,14 +89,15 @@ def learn_bounds(
     with charged_run(
         lambda run: replace(event, label=f"run {run}"),
         key=key,
-        ledger=book,
+        ledger=ledger_file,
         schema=source.schema,
     ) as run:
         found = dict(source.schema.columns)
         for name, values in zip(numbers, _columns(source, numbers), strict=True):
-            label = f"{run.event.label}, column {name}"
-            bought = laws[name].release(values, key=key, event=laws[name].event(n, label=label))
-            found[name] = replace(numbers[name], low=bought.low, high=bought.high)
+            # A label for each column, so that no two columns get the same noise.
+            charged = mechanisms[name].event(n, label=f"{run.event.label}, column {name}")
+            learned = mechanisms[name].release(values, key=key, event=charged)
+            found[name] = replace(numbers[name], low=learned.low, high=learned.high)
         schema = replace(source.schema, columns=tuple(found.items()))
         return LearnedBounds(schema, run.event, run.receipt, secret)
 

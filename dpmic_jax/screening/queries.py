@@ -1,4 +1,4 @@
-"""What a screen can be asked: the values of many pairs, or which few pairs stand out."""
+"""The queries of a screen: values of many pairs, or the selection of a few pairs."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -18,6 +18,7 @@ class AllPairs:
     """The value of every pair of columns."""
 
     def pairs(self, names: Names) -> Positions:
+        """The positions of all pairs of columns."""
         if len(names) < 2:
             raise ValueError(f"expected a table of at least 2 columns, got {len(names)}")
         return np.stack(np.triu_indices(len(names), 1), axis=1)
@@ -28,7 +29,7 @@ class AllPairs:
 
 @dataclass(frozen=True)
 class Against:
-    """One column against each of the others: which of them tell about it?"""
+    """The value of one column with each of the others."""
 
     column: str
 
@@ -37,10 +38,12 @@ class Against:
             raise TypeError(f"expected column of Against to be a name, got {self.column!r}")
 
     def pairs(self, names: Names) -> Positions:
+        """The positions of the column with each of the others."""
         one = _position(names, self.column, "Against")
         others = [other for other in range(len(names)) if other != one]
         if not others:
             raise ValueError("expected a table of at least 2 columns, got 1")
+        # The noise of a pair depends on its positions, so they are always in the same order.
         return np.sort([(one, other) for other in others], axis=1)
 
     def __str__(self) -> str:
@@ -49,7 +52,7 @@ class Against:
 
 @dataclass(frozen=True)
 class Between:
-    """Every column of one group with every column of another."""
+    """The value of every column of one group with every column of another."""
 
     columns_a: tuple[str, ...]
     columns_b: tuple[str, ...]
@@ -60,13 +63,14 @@ class Between:
             if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
                 raise TypeError(f"expected {name} of Between to be a list of column names")
             if not all(isinstance(column, str) for column in columns):
-                raise TypeError(f"expected {name} of Between to be column names, which are text")
+                raise TypeError(f"expected {name} of Between to be column names, as text")
             object.__setattr__(self, name, tuple(columns))
         both = set(self.columns_a) & set(self.columns_b)
         if both:
             raise ValueError(f"column {min(both)!r} is in both groups of Between; leave one out")
 
     def pairs(self, names: Names) -> Positions:
+        """The positions of all pairs between the two groups."""
         a, b = (
             [_position(names, column, "Between") for column in _once(columns)]
             for columns in (self.columns_a, self.columns_b)
@@ -82,12 +86,12 @@ Group = AllPairs | Against | Between
 
 @dataclass(frozen=True)
 class TopK:
-    """The k strongest pairs, and then their values.
+    """The k strongest pairs, and their values.
 
     Attributes:
-      k: how many.
-      selection_fraction: of epsilon, that choosing them takes; the rest is for their values.
-      candidates: which pairs are looked at.
+      k: number of pairs.
+      selection_fraction: fraction of epsilon for selecting pairs; the rest is for their values.
+      candidates: the pairs to select from.
     """
 
     k: int
@@ -101,15 +105,16 @@ class TopK:
 
     @property
     def most(self) -> int:
-        """How many pairs may be released."""
+        """Number of pairs that are released."""
         return self.k
 
     def pairs(self, names: Names) -> Positions:
+        """The positions of the candidates."""
         found = self.candidates.pairs(names)
         if self.k >= len(found):
             raise ValueError(
-                f"expected k below the {len(found)} pairs there are, got {self.k}; "
-                "for all of them ask for their values"
+                f"expected k below {len(found)}, the number of candidate pairs, got {self.k}; to "
+                "release all of them use AllPairs, Against or Between"
             )
         return found
 
@@ -119,16 +124,16 @@ class TopK:
 
 @dataclass(frozen=True)
 class Above:
-    """The first `at_most` pairs that are above a threshold, and then their values.
+    """The first `at_most` pairs above a threshold, and their values.
 
-    Pairs are looked at in an order drawn from the key. Once `at_most` are found the search ends:
-    that a pair is not among them says nothing if so many are.
+    Pairs are visited in an order drawn from the key, and the search ends once `at_most` are found.
+    So if that many are found, a pair that is not among them may have been left out unvisited.
 
     Attributes:
-      threshold: of MICr.
-      at_most: how many pairs may be found; noise grows with it.
-      selection_fraction: of epsilon, that finding them takes; the rest is for their values.
-      candidates: which pairs are looked at.
+      threshold: threshold of MICr.
+      at_most: largest number of pairs to find; noise grows with it.
+      selection_fraction: fraction of epsilon for finding pairs; the rest is for their values.
+      candidates: the pairs to search.
     """
 
     threshold: float
@@ -144,10 +149,11 @@ class Above:
 
     @property
     def most(self) -> int:
-        """How many pairs may be released."""
+        """Largest number of pairs that are released."""
         return self.at_most
 
     def pairs(self, names: Names) -> Positions:
+        """The positions of the candidates."""
         return self.candidates.pairs(names)
 
     def __str__(self) -> str:
@@ -156,12 +162,12 @@ class Above:
 
 Ask = Group | TopK | Above
 
-# Fields as events of version 0.1.0 call them: noise depends on an event's digest.
+# The names of fields in events since version 0.1.0. Noise depends on the digest of the event.
 _IN_EVENTS = {"selection_fraction": "share", "candidates": "among"}
 
 
 def canonical(ask: Ask) -> str:
-    """A question as an event keeps it."""
+    """A query as it is stored in events."""
     shown = []
     for name in (each.name for each in fields(ask)):
         value = getattr(ask, name)
@@ -172,7 +178,7 @@ def canonical(ask: Ask) -> str:
 
 def _position(names: Names, column: str, where: str) -> int:
     if column not in names:
-        raise ValueError(f"{where} names the column {column!r}, which the table has not")
+        raise ValueError(f"{where} names an unknown column {column!r}; use a column of the table")
     return names.index(column)
 
 

@@ -1,4 +1,4 @@
-"""`screen`: which columns of a sensitive table depend on each other, for one budget."""
+"""`screen`: find dependent columns of a sensitive table, for one privacy budget."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult, Statement, backend_of
-from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, opened
+from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.distributed import Cluster
@@ -45,37 +45,37 @@ def screen(
     devices: Sequence[Device] = (),
     client: Any = None,
 ) -> ScreenResult:
-    """Screen a table: (epsilon, delta)-DP for everyone in it.
+    """Screen a table for dependent columns, (epsilon, delta)-DP for every person in it.
 
-    The structure of the table is checked in a first pass, of which only n is kept. Then the ledger
-    is charged, durably. Only then is anything computed (`runs.charged`). The same call with
-    the same `out` goes on with a run that was interrupted, to the same bits, and is charged once;
-    when the run is done it gives the result again.
+    A first pass checks the structure of the table and counts its records. Then the ledger is
+    charged, durably. Only after that is anything computed from values (`runs.charged`). The same
+    call with the same `out` resumes a run that was interrupted, bit for bit, and is charged once;
+    when the run is finished, the call returns its result again.
 
     Args:
       table: an array, a data frame, or the path of a CSV or Parquet file.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
-      epsilon, delta: what all that is released costs at most.
+      epsilon, delta: upper bounds of the privacy cost of the whole release.
       ask: `AllPairs()`, `Against(column)`, `Between(columns_a, columns_b)`, `TopK(k)` or
         `Above(threshold, at_most)`.
-      key: `secret_key()`; or `seeded_key(seed)` for research, which every output then says.
-      ledger: a ledger's file to charge. Without one, record the charge yourself.
-      out: the run's folder, which lets it go on after an interruption.
-      records_per_person: how many records one person may own.
+      key: `secret_key()`; or `seeded_key(seed)` for research, which marks every output as seeded.
+      ledger: a ledger to charge. Without one, account for the cost yourself.
+      out: the folder of the run, from which it can be resumed.
+      records_per_person: largest number of records of one person.
       statistic: a `MICr`, or a rule (n, epsilon for each pair) -> MICr.
-      resources: memory, rows read at a time, pairs stored together.
-      devices: of this machine; pairs are split over them.
-      client: a `dask.distributed.Client` whose workers do the work. They have to see the table's
-        file and the run's folder under the same paths.
+      resources: memory, records read at a time, pairs stored together.
+      devices: devices of this machine, over which pairs are split.
+      client: a `dask.distributed.Client` whose workers compute the tiles. They have to see the
+        file of the table and the folder of the run under the same paths.
     """
     relation = ReplaceOne(records_per_person)
     secret = is_secret(key)  # refuses what is no key, before any work
-    book = opened(ledger)
+    ledger_file = open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
     source = open_source(table, bounds)
     if client is not None:
         distributed.check(source, folder)
-    # The file of a run that is done is not read again.
+    # The file of a finished run is not read again.
     done = folder.records if folder and source.path else None
     n = source.validate() if done is None else done
 
@@ -91,12 +91,13 @@ def screen(
     size = tiling(plan, source.bounds, resources).size
 
     def event(run: str) -> Event:
+        # Noise depends on the event, so runs with other bounds draw other noise.
         return replace(plan.event, label=f"run {run}, bounds {bounds_digest(source.schema)}")
 
     with charged_run(
         event,
         key=key,
-        ledger=book,
+        ledger=ledger_file,
         schema=source.schema,
         folder=folder,
         public={"columns": list(source.names), "table": table_identity(source)},
@@ -106,11 +107,12 @@ def screen(
         if run.result is not None:
             return replace(ScreenResult.from_json(run.result), backend=backend_of(table))
         plan = replace(plan, event=run.event)
+        # A resumed run keeps the tile size with which it began, as its stored tiles have it.
         task = ScreenTask(source, plan, resources, run.kept["tile"] if run.kept else size)
         executor = LocalExecutor(task, run.key, devices)
         if client is not None and folder:
             executor = Cluster(task, folder, client)
-        with _beside(lambda: dependence_level(plan)) as level:
+        with _in_background(lambda: dependence_level(plan)) as level:
             pairs, values = released(task, run.key, folder, executor)
             threshold = level.result()
         result = _result(plan, pairs, values, threshold, secret, run, backend_of(table))
@@ -119,16 +121,16 @@ def screen(
 
 
 @contextmanager
-def _beside(find: Callable[[], float]) -> Iterator[Future[float]]:
-    """Find a level while a screen is at work.
+def _in_background(find: Callable[[], float]) -> Iterator[Future[float]]:
+    """Find the dependence threshold in a thread while the screen is computed.
 
-    Settings outside the table are simulated, and that program is compiled beside the screen's.
+    It is simulated for settings that are not in the table, which compiles a program of its own.
     """
     pool = ThreadPoolExecutor(1)
     try:
         yield pool.submit(find)
     finally:
-        # What ends the work, an interrupt or an error, does not wait for a level of no more use.
+        # An interrupt or an error does not wait for a threshold that is no longer needed.
         pool.shutdown(wait=False, cancel_futures=True)
 
 

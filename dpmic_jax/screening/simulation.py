@@ -1,4 +1,4 @@
-"""What a statistic is on pairs of independent columns: its mean and deviation, simulated."""
+"""Simulated mean and standard deviation of a statistic on independent columns."""
 
 import itertools
 import math
@@ -14,9 +14,9 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.screening.queries import Positions
 
-SEED = 20_221_117
+SEED = 20_221_117  # fixed, so that every run has the same dependence threshold
 
-# From columns on [0, 1] and pairs of their positions to the statistic of each pair.
+# The statistic of each pair, from columns on [0, 1] and the positions of the pairs.
 Values = Callable[[Sequence[np.ndarray], Positions], Float[np.ndarray, " pairs"]]
 
 
@@ -28,10 +28,10 @@ class Moments(NamedTuple):
 
 
 def simulated(values: Values, n: int, *, columns: int) -> Moments:
-    """Of any statistic, over all pairs of so many independent uniform columns of n records.
+    """The moments of a statistic over all pairs of independent uniform columns of n records.
 
-    The same numbers on any machine, if `values` gives the same: the draw depends on n and `SEED`
-    only, and sums are rounded once.
+    They are the same on any machine on which `values` is: the columns depend on n and `SEED` only,
+    and each sum is rounded once.
     """
     drawn = np.random.default_rng([SEED, n]).random((columns, n))
     pairs = np.array(list(itertools.combinations(range(columns), 2)))
@@ -42,7 +42,7 @@ def simulated(values: Values, n: int, *, columns: int) -> Moments:
 
 
 def micr_values(statistic: MICr) -> Values:
-    """MICr as releases have it: by integers, which are the same on any machine."""
+    """MICr in integer arithmetic, as in releases, which is the same on any machine."""
 
     def values(columns: Sequence[np.ndarray], pairs: Positions) -> Float[np.ndarray, " pairs"]:
         cut = statistic.cut(columns, [(0.0, 1.0)] * len(columns))

@@ -1,7 +1,7 @@
-"""Tiles of a screen: from records to noised values or sealed noisy scores, in any process.
+"""Tiles of a screen: from records to noised values or encrypted noisy scores, in any process.
 
-What a tile holds depends on the plan, the run's key and the records only: not on how large tiles
-or row batches are, nor on the device or the process.
+The content of a tile depends on the plan, the run's key and the records only, not on the size of
+tiles or batches, the device or the process.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from dpmic_jax.data.limits import Limits
 from dpmic_jax.data.source import Source
 from dpmic_jax.dp.noise.lattice import Lattice
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold
-from dpmic_jax.mechanisms.release import Law, add_noise, on_lattice
+from dpmic_jax.mechanisms.release import PointNoise, add_noise, on_lattice
 from dpmic_jax.mic import batch, streaming
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
@@ -32,19 +32,19 @@ Progress = Callable[[int], object]
 
 _PIECE = 2**16  # records that sources code at a time
 
-# Folded into the event's key. Noise on values is drawn from the event's key itself.
+# Words folded into the event's key. Noise on values is drawn from the event's key itself.
 _SCORES, _CHOICE, _ORDER = 1, 2, 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the work may take; results do not depend on it.
+    """Resources of a screen, on which its result does not depend.
 
     Attributes:
-      memory: bytes for the bin codes of all records or, where these do not fit, for the counts
-        of the pairs that are counted in one pass over the table.
-      rows: the most records that are read at a time.
-      tile: how many pairs are stored together.
+      memory: bytes for the bin codes of all records or, if these do not fit, for the counts of the
+        pairs that are counted in one pass over the table.
+      rows: number of records that are read at a time.
+      tile: number of pairs that are stored together.
     """
 
     memory: int = 2**30
@@ -56,7 +56,7 @@ class Resources:
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < least:
                 raise ValueError(
-                    f"expected {name} to be a whole number from {least} up, got {value!r}"
+                    f"expected {name} to be an integer of at least {least}, got {value!r}"
                 )
 
 
@@ -64,12 +64,12 @@ DEFAULT = Resources()
 
 
 class Tiling(NamedTuple):
-    """How the pairs of a plan are worked off.
+    """How the pairs of a plan are grouped for scoring.
 
     Attributes:
-      size: pairs in a tile.
-      tiles: how many tiles there are.
-      streams: whether counts are held, and not codes.
+      size: number of pairs in a tile.
+      tiles: number of tiles.
+      streams: whether counts are held in memory, instead of bin codes.
       memory: bytes of codes or counts.
     """
 
@@ -80,18 +80,18 @@ class Tiling(NamedTuple):
 
     @property
     def passes(self) -> int:
-        """How often the table is read, after it has been checked.
+        """Number of passes over the table after its structure was checked.
 
-        TopK and Above read a table that does not fit once more, for the values.
+        For `TopK` and `Above`, a table that does not fit is read once more for the values.
         """
         return self.tiles if self.streams else 1
 
 
 def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling:
-    """Codes in memory if they fit, else as many pairs a pass as have counts that fit."""
-    nothing = [np.zeros(0)] * len(bounds)
-    cut, pairs = plan.statistic.cut(nothing, bounds), len(plan.pairs)
-    # Twice: as they are read, and on the device.
+    """Hold the codes of all records if they fit, else the counts of as many pairs as fit."""
+    no_records = [np.zeros(0)] * len(bounds)
+    cut, pairs = plan.statistic.cut(no_records, bounds), len(plan.pairs)
+    # Twice: once as they are read, and once on the device.
     codes = 2 * plan.n * streaming.code_bytes(cut)
     if codes <= resources.memory:
         size = min(resources.tile, pairs)
@@ -102,9 +102,9 @@ def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling
 
 
 def table_identity(source: Source) -> list[str | int]:
-    """What tells whether a file is still the one that a run began with.
+    """The path and the time of a table's file, to detect that it has changed since a run began.
 
-    It is kept in the open, so the file's size is not in it: that depends on the values.
+    It is stored unencrypted, so it does not contain the size of the file, which depends on values.
     """
     if source.path is None:
         return ["in memory"]
@@ -112,7 +112,7 @@ def table_identity(source: Source) -> list[str | int]:
 
 
 class TileScorer:
-    """A table made ready to be scored: the only place where exact values are."""
+    """Scores pairs of a table. No other class holds exact values."""
 
     def __init__(
         self, source: Source, plan: Plan, resources: Resources, devices: Sequence[Device] = ()
@@ -121,7 +121,7 @@ class TileScorer:
         self._tiling = tiling(plan, source.bounds, resources)
         self._gains, self._scorer = exact_gains(plan.n), None
         if not self._tiling.streams:
-            # As short as sources have them: these are joined only once they are codes.
+            # Sources make pieces of this size; only their codes, which are smaller, are joined.
             cut = streaming.joined(self._cuts(min(_PIECE, resources.rows)), plan.n)
             self._scorer = batch.scorer(
                 cut, self._gains, devices=devices, pairs=len(plan.pairs), tile=self._tiling.size
@@ -132,7 +132,7 @@ class TileScorer:
             yield self._plan.statistic.cut(columns, self._source.bounds)
 
     def _points(self, pairs: Positions, lattice: Lattice) -> Iterator[Int[np.ndarray, " some"]]:
-        """Exact values on a lattice, of the next so many pairs."""
+        """Exact values on a lattice, in groups of consecutive pairs."""
         grids = self._plan.statistic.grids(self._plan.n)
         found = (
             self._scorer(pairs)
@@ -152,34 +152,34 @@ class TileScorer:
     def tiles(
         self, numbers: Sequence[int], size: int, key: AnyKey, progress: Progress
     ) -> Iterator[Int[np.ndarray, " tile"]]:
-        """What tiles hold, one after the other: noised values, or noisy scores.
+        """The contents of tiles in order: noised values, or noisy scores if pairs are selected.
 
         Args:
-          numbers: of the tiles.
-          size: of a tile, in pairs.
-          key: the run's.
-          progress: told how many pairs more are scored.
+          numbers: numbers of the tiles.
+          size: number of pairs in a tile.
+          key: the key of the run.
+          progress: called with the number of pairs that were scored since the last call.
         """
         plan, pairs = self._plan, self._plan.pairs
-        parts = [pairs[number * size : (number + 1) * size] for number in numbers]
-        law, lattice, noise = _first_noise(plan, key)
-        points = self._points(np.concatenate(parts), lattice)
-        grouped = _regrouped(points, [len(part) for part in parts], progress)
-        for part, values in zip(parts, grouped, strict=True):
-            yield add_noise(law, values, part, noise)
+        tiles = [pairs[number * size : (number + 1) * size] for number in numbers]
+        noise, lattice, noise_key = _first_noise(plan, key)
+        points = self._points(np.concatenate(tiles), lattice)
+        grouped = _regrouped(points, [len(tile) for tile in tiles], progress)
+        for tile, values in zip(tiles, grouped, strict=True):
+            yield add_noise(noise, values, tile, noise_key)
 
     def noised(self, chosen: Positions, key: AnyKey) -> Int[np.ndarray, " chosen"]:
-        """The values of chosen pairs, with noise."""
+        """The noised values of selected pairs."""
         if not len(chosen):
             return np.zeros(0, np.int32)
-        law = self._plan.values
-        points = np.concatenate(list(self._points(chosen, law.lattice)))
-        return add_noise(law, points, chosen, event_key(key, self._plan.event))
+        noise = self._plan.values
+        points = np.concatenate(list(self._points(chosen, noise.lattice)))
+        return add_noise(noise, points, chosen, event_key(key, self._plan.event))
 
 
 def packed(plan: Plan, number: int, tile: Int[np.ndarray, " tile"], key: AnyKey) -> bytes:
-    """A tile as it leaves this process. Noisy scores are hidden: only the choice is private."""
-    content = tile.astype("<i4").tobytes()
+    """A tile in bytes. Noisy scores are encrypted, because only the selection is private."""
+    content = tile.astype("<i4").tobytes()  # the same bytes on every platform
     if plan.choice is None:
         return content
     return encrypt(content, key=key, purpose=_purpose(plan, number))
@@ -195,18 +195,19 @@ def unpacked(plan: Plan, number: int, content: bytes, key: AnyKey) -> Int[np.nda
 def chosen_pairs(
     plan: Plan, choice: Choice, noisy: Int[np.ndarray, " pairs"], key: AnyKey
 ) -> Positions:
-    """Which pairs a selecting plan releases, from the noisy scores of all of them."""
+    """The pairs that are selected by the noisy scores of all candidates."""
     scores, base, pairs = np.asarray(noisy, np.int32), event_key(key, plan.event), plan.pairs
     order = np.arange(len(pairs))
     if isinstance(plan.ask, Above):
-        # Not in the table's order: its last columns would never have a chance.
+        # A random order: in that of the table the search would often end before the last columns.
         order = np.asarray(jax.random.permutation(_folded(base, _ORDER), len(pairs)))
     found = choice.selector.choose(jnp.asarray(scores[order]), key=_folded(base, _CHOICE))
+    # In the order of the candidates: the order in which they were found is not released.
     return pairs[np.sort(order[np.asarray(found)])]
 
 
-def _first_noise(plan: Plan, key: AnyKey) -> tuple[Law, Lattice, Key[Array, ""]]:
-    """The noise of a tile, its lattice, and the key it is drawn from."""
+def _first_noise(plan: Plan, key: AnyKey) -> tuple[PointNoise, Lattice, Key[Array, ""]]:
+    """The noise of a tile, its lattice, and the key from which it is drawn."""
     base = event_key(key, plan.event)
     if plan.choice is None:
         return plan.values, plan.values.lattice, base
@@ -222,14 +223,14 @@ def _purpose(plan: Plan, number: int) -> str:
 
 
 def _regrouped(
-    parts: Iterator[Int[np.ndarray, " some"]], lengths: Sequence[int], progress: Progress
+    arrays: Iterator[Int[np.ndarray, " some"]], lengths: Sequence[int], progress: Progress
 ) -> Iterator[Int[np.ndarray, " length"]]:
-    """What comes in parts that end anywhere, in parts of the given lengths."""
+    """Concatenate arrays of any lengths, and split them into the given lengths."""
     waiting = np.zeros(0, np.int64)
     for length in lengths:
         while len(waiting) < length:
-            part = next(parts)
-            progress(len(part))
-            waiting = np.concatenate([waiting, part])
+            array = next(arrays)
+            progress(len(array))
+            waiting = np.concatenate([waiting, array])
         yield waiting[:length]
         waiting = waiting[length:]

@@ -1,7 +1,7 @@
-"""Feature selection with scikit-learn's manners: by a private top-k or threshold, and without.
+"""Feature selectors for scikit-learn: by a private top-k or threshold, and non-private.
 
 `PrivateMICSelector` charges a ledger at every fit; docs/sklearn.md says what refitting costs.
-`MICSelector` and `mic_score` (for `SelectKBest`) are exact and not private at all.
+`MICSelector` and `mic_score` (for `SelectKBest`) are exact and not private.
 """
 
 from dpmic_jax.sklearn.nonprivate import MICSelector, mic_score

@@ -1,4 +1,4 @@
-"""What both selectors share: a mask, and a transform whose errors show no values."""
+"""The base class of both selectors, whose errors show no values."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from dpmic_jax.sklearn.inputs import table_of
 
 
 class Selector(SelectorMixin, BaseEstimator):
-    """Keeps the features of `support_`; subclasses set it in `fit`."""
+    """A selector of the features in `support_`, which subclasses set in `fit`."""
 
     support_: Bool[np.ndarray, " features"]
     k_features: int | None
@@ -29,11 +29,11 @@ class Selector(SelectorMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """X with the selected features only."""
         check_is_fitted(self, "support_")
-        table_of(X)  # refuses what scikit-learn would quote
+        table_of(X)  # refuses arrays that scikit-learn would quote in its error messages
         return super().transform(X)
 
     def inverse_transform(self, X: Any) -> Any:
-        """X with columns of zeros where features were left out."""
+        """X with columns of zeros for the features that were not selected."""
         check_is_fitted(self, "support_")
         table_of(X)
         return super().inverse_transform(X)
@@ -48,9 +48,9 @@ class Selector(SelectorMixin, BaseEstimator):
         return tags
 
     def _wanted(self, features: int) -> tuple[int, float]:
-        """How many of so many features to keep at most, and from which score on."""
+        """The largest number of features to keep, and the least score of a kept feature."""
         if (self.k_features is None) == (self.threshold is None):
-            raise ValueError("expected k_features or threshold, one of them and not both")
+            raise ValueError("expected either k_features or threshold, and not both")
         if self.threshold is not None:
             return features, check_probability("threshold", self.threshold)
         k = check_positive_int("k_features", self.k_features or 0)

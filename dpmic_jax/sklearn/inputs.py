@@ -1,11 +1,11 @@
-"""What scikit-learn passes as X and y -> named columns, with errors that show no values.
+"""Named columns from the X and y of scikit-learn, with errors that show no values.
 
-What is taken privately is looked at by its structure only (`held_inputs`): lists and arrays of
-objects keep their cells, none of which is refused.
+Private inputs are checked by their structure only (`held_inputs`): lists and arrays of objects keep
+their cells, and no cell is refused.
 
-scikit-learn quotes an array that is complex or has the wrong number of dimensions, or a text that
-is no number. So it is asked for names and numbers of features only, and what it would quote is
-refused before it looks.
+Error messages of scikit-learn quote an array that is complex or has the wrong number of dimensions,
+or a text that is not a number. So scikit-learn is used only for the names and the number of
+features, and such arrays are refused before it sees them.
 """
 
 from collections.abc import Sequence
@@ -38,19 +38,19 @@ class Inputs(NamedTuple):
 
 
 def inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
-    """Take columns out of X and y, for what is not private. The estimator is left as it is.
+    """The columns of X and y for a non-private selector. The estimator is not changed.
 
     Features have the names of the data frame if these are text, else x0, x1, ...
     """
     table = table_of(X)
     columns = [table[:, index] for index in range(table.shape[1])]
     found = _named(estimator, X, y, columns, _series(y))
-    # Of texts and numbers in a list numpy would make texts.
+    # numpy would convert a list of texts and numbers to texts.
     return found._replace(target=y) if isinstance(y, list | tuple) else found
 
 
 def held_inputs(estimator: BaseEstimator, X: Any, y: Any) -> Inputs:
-    """The same for what is private: cells are left as they are."""
+    """The columns of X and y for a private selector: cells are left as they are."""
     return _named(estimator, X, y, _held(X), _cells(y) if _is_list(y) else _series(y))
 
 
@@ -64,14 +64,14 @@ def _named(
                 f"Found array with {count} {what}(s) (shape={shape}) while a minimum of "
                 f"{least} is required."
             )
-    seen = set_feature_names(clone(estimator), X, y)
+    named = set_feature_names(clone(estimator), X, y)  # a clone, so the estimator is not changed
     if len(target.shape) != 1:
         raise ValueError(f"y should be a 1d array, got an array of shape {target.shape} instead.")
     if len(target) != shape[0]:
         raise ValueError(
             f"expected X and y to have the same number of records, got {shape[0]} and {len(target)}"
         )
-    names = getattr(seen, "feature_names_in_", None)
+    names = getattr(named, "feature_names_in_", None)
     if names is None:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
         if isinstance(frame, nw.DataFrame) and all(isinstance(name, str) for name in frame.columns):
@@ -90,20 +90,21 @@ def set_feature_names(estimator: Any, X: Any, y: Any) -> Any:
 
 
 def table_of(X: Any) -> np.ndarray | nw.DataFrame:
-    """Records by columns, or an error that shows none of them."""
+    """X as a data frame or an array of records by columns; errors show no values."""
     frame = _frame(X)
     if frame is not None:
         return frame
     array = _checked(array_of(X))
     if array.dtype.kind == "O" and not all(isinstance(value, _PLAIN) for value in array.flat):
+        # `check_estimator` looks for "argument must be a string ... number", the words of float().
         raise TypeError(
-            "X holds other objects: as of float(), an argument must be a string or number"
+            "X holds other objects; each argument must be a string or a number, as for float()"
         )
     return array
 
 
 def _held(X: Any) -> list[Held]:
-    """The columns of X, or an error that its structure alone decides."""
+    """The columns of X; errors depend on its structure alone."""
     frame = _frame(X)
     if frame is not None:
         return [frame[:, index] for index in range(frame.shape[1])]
@@ -131,15 +132,15 @@ def _checked(array: np.ndarray) -> np.ndarray:
 
 
 def _is_list(values: Any) -> bool:
-    """What numpy would infer a dtype of."""
+    """Whether numpy would infer a dtype from the values."""
     return isinstance(values, Sequence) and not isinstance(values, str | bytes)
 
 
 def _cells(y: Sequence[Any]) -> np.ndarray:
-    """The cells of a list, unless all of them are lists: then it has two dimensions.
+    """The cells of a list. A list of lists only is refused, because it has two dimensions.
 
-    One cell that is a list is a value, and missing. A record can decide whether all are only if
-    those of all others are lists; a target like that has nothing in it, whatever the record.
+    A single cell that is a list is a missing value. One record can decide whether all cells are
+    lists only if all others are lists, and then the target has no information in any case.
     """
     if len(y) and all(_is_list(cell) or (isinstance(cell, np.ndarray) and cell.ndim) for cell in y):
         raise ValueError("y should be a 1d array, got a list of lists instead.")

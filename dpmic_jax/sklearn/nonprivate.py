@@ -1,4 +1,4 @@
-"""Selection by exact MICe: nothing here is private."""
+"""Feature selection by exact MICe. Not private."""
 
 import warnings
 from numbers import Real
@@ -22,15 +22,15 @@ class MICSelector(Selector):
     """Keep the features whose MICe with the target is largest. Not private.
 
     Args:
-      k_features: how many to keep; or
-      threshold: keep those whose MICe is at least this.
-      B: the most cells a grid may have, or a rule of n such as `power(0.6)`.
-      c: how many times finer than the parts wanted the master partition is.
+      k_features: number of features to keep; or
+      threshold: keep the features whose MICe is at least this.
+      B: largest number of cells in a grid, or a rule of n such as `power(0.6)`.
+      c: number of master bins for each bin of a grid.
 
     Attributes:
       scores_: MICe of every feature with the target.
-      support_: which features are kept.
-      n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+      support_: mask of the features that are kept.
+      n_features_in_, feature_names_in_: as in all estimators of scikit-learn.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class MICSelector(Selector):
         k, least = self._wanted(len(given.columns))
         columns = tuple(map(_floats, given.columns.values()))
         scores = _scores(Table(tuple(given.columns), columns), given.target, self.B, self.c)
-        strongest = np.argsort(-scores, kind="stable")[:k]
+        strongest = np.argsort(-scores, kind="stable")[:k]  # ties keep the order of the features
         set_feature_names(self, X, y)
         self.scores_ = scores
         self.support_ = np.isin(np.arange(len(scores)), strongest) & (scores >= least)
@@ -83,7 +83,7 @@ def _scores(X: Table, y: Any, B: Cells, c: float) -> Float[np.ndarray, " feature
 
 
 def _floats(values: Held) -> Column:
-    """A column as numpy has it; objects that are numbers become floats."""
+    """A column as an array; objects that are all numbers become floats."""
     array = values if isinstance(values, np.ndarray) else values.to_numpy()
     if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array):
         return array.astype(np.float64)
@@ -91,7 +91,7 @@ def _floats(values: Held) -> Column:
 
 
 def _codes(values: Any) -> Column:
-    """The target as numbers."""
+    """The target as numbers; texts become their positions in alphabetical order."""
     array = _floats(np.asarray(values))
     if array.dtype.kind not in "OUT":
         return array
@@ -101,7 +101,7 @@ def _codes(values: Any) -> Column:
     if len(classes) > 2:
         warnings.warn(
             "MIC uses the order of classes, and texts are taken in alphabetical order; pass y as "
-            "numbers in an order that means something, or one class against the rest",
+            "numbers in a meaningful order, or one class against the rest",
             NominalOrderWarning,
             stacklevel=4,
         )

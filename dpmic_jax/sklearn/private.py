@@ -1,4 +1,4 @@
-"""`PrivateMICSelector`: which features tell most about the target, for a budget."""
+"""`PrivateMICSelector`: differentially private selection of features by MICr."""
 
 import os
 from dataclasses import replace
@@ -21,45 +21,46 @@ from dpmic_jax.sklearn.schema import public_schema
 
 
 class PrivateMICSelector(Selector):
-    """Keep the features that tell most about the target, (epsilon, delta)-DP at every fit.
+    """Keep the features that depend most on the target, (epsilon, delta)-DP at every fit.
 
     The target is screened against each feature (`screen`), and the selection is released with
-    noisy scores. Every `fit` is a release of its own: it is charged before a value is used, and
-    k folds and a final fit are k + 1 charges. A fit that is refused leaves the estimator as it
-    was. `transform` only drops columns: what it returns is as private as X, and so is a model
-    that is fitted to it.
+    noisy scores. Every `fit` is a separate release that is charged before a value is used: k folds
+    and a final fit are k + 1 charges. A fit that is refused leaves the estimator unchanged.
+    `transform` only drops columns: what it returns is as sensitive as X, and so is a model that is
+    fitted to it.
 
-    What is promised is about the records that `fit` sees. It says nothing if they come out of a
-    step that was fitted to the same records, such as a scaler or an imputer, or of a split that
-    looked at y, such as a stratified one: there one person's record changes those of others.
+    The guarantee is about the records that `fit` sees. It does not hold if these come from a step
+    that was fitted to the same records, such as a scaler or an imputer, or from a split that uses
+    y, such as a stratified one: there one person's record changes those of others.
 
     Args:
-      epsilon: of each fit.
-      bounds: what is public about the features: a (low, high) for all of them, one for each,
+      epsilon: epsilon of each fit.
+      bounds: the public description of the features: a (low, high) for all of them, one for each,
         bounds by name, a `Schema`, or the path of a bounds file. Values outside are clipped, and
-        what is no number counts as the middle; no value is refused.
-      k_features: keep the k strongest. Pays for k, whatever the number of features; or
-      threshold: keep those whose noisy MICr is at least this. Pays for every feature, unless
-      at_most: keep the first so many that are above the threshold. Pays for so many.
-      target_bounds: what is public about the target: (low, high), or `Categories([...])` with
-        all classes, unless `bounds` have it under the target's name.
-      target: what the target is called in bounds, ledgers and statements.
-      delta: of each fit; with a threshold and no `at_most` it buys smaller noise.
-      selection_fraction: of epsilon, that choosing features takes; the rest is for their scores.
-      ledger: the path of a ledger's file to charge; a path, since scikit-learn copies what it is
-        given. Without one, record the charge yourself.
+        a value that is not a number counts as the midpoint; no value is refused.
+      k_features: keep the k strongest. Noise grows with k, not with the number of features; or
+      threshold: keep those whose noisy MICr is at least this. Noise grows with the number of
+        features, unless
+      at_most: keep the first `at_most` features above the threshold. Noise grows with `at_most`.
+      target_bounds: the public description of the target: (low, high), or `Categories([...])` with
+        all classes; None if `bounds` have it under the name of the target.
+      target: the name of the target in bounds, ledgers and statements.
+      delta: delta of each fit; it allows less noise for a threshold without `at_most`.
+      selection_fraction: fraction of epsilon for selecting features; the rest is for their scores.
+      ledger: the path of a ledger to charge; a path, because scikit-learn copies its parameters.
+        Without one, account for the cost yourself.
       key: "secret" for a new secret key at each fit; a `SecretKey`; or an integer seed, for
-        research, which stamps results "seeded: not for release".
-      records_per_person: how many records one person may own.
+        research, which marks results "seeded: not for release".
+      records_per_person: largest number of records of one person.
       statistic: a `MICr`, or a rule (n, epsilon for each value) -> MICr.
 
     Attributes:
-      support_: which features are kept.
+      support_: mask of the features that are kept.
       scores_: noisy MICr of each feature with the target; NaN where none was released.
-      result_: all that was released, as `screen` gives it.
-      privacy_: the statement of what it cost.
-      schema_: what was taken as public.
-      n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+      result_: the `ScreenResult` with everything that was released.
+      privacy_: its privacy statement.
+      schema_: the public description of features and target.
+      n_features_in_, feature_names_in_: as in all estimators of scikit-learn.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class PrivateMICSelector(Selector):
         records_per_person: int = 1,
         statistic: MICr | Rule = default_screen_statistic,
     ):
+        # scikit-learn's `clone` needs parameters unchanged here, so `fit` checks them.
         self.epsilon = epsilon
         self.bounds = bounds
         self.k_features = k_features
@@ -94,11 +96,11 @@ class PrivateMICSelector(Selector):
         self.statistic = statistic
 
     def fit(self, X: Any, y: Any) -> "PrivateMICSelector":
-        """Check, charge, then select.
+        """Check X and y, charge the ledger, and select features.
 
         Args:
           X: records by features; an array or a data frame.
-          y: the target, one value a record.
+          y: the target, one value for each record.
         """
         given = held_inputs(self, X, y)
         schema = public_schema(tuple(given.columns), self.bounds, self.target, self.target_bounds)
@@ -115,24 +117,25 @@ class PrivateMICSelector(Selector):
             records_per_person=self.records_per_person,
             statistic=self.statistic,
         )
+        # Attributes are set after the release, so a refused fit changes nothing.
         set_feature_names(self, X, y)
         self.schema_: Schema = schema
         self.result_: ScreenResult = replace(found, backend=backend_of(X))
         self.privacy_: Statement = found.statement
         # The target is the last column, so the feature is the first of every pair.
-        places = [found.names[i] for i in found.pairs[:, 0].tolist()]
-        released = dict(zip(places, found.mic.tolist(), strict=True))
+        features_released = [found.names[i] for i in found.pairs[:, 0].tolist()]
+        released = dict(zip(features_released, found.mic.tolist(), strict=True))
         self.scores_ = np.array([released.get(name, np.nan) for name in given.columns])
-        # Where a few were chosen, they are the ones that were released.
+        # If features were selected, they are those that were released.
         all_released = isinstance(ask, Against)
         self.support_ = self.scores_ >= (self._wanted(features)[1] if all_released else 0.0)
         return self
 
     def event(self, *, n_samples: int, n_features: int) -> Event:
-        """What a fit will charge, but for its label; for `LedgerFile.reserve`. No data is read.
+        """The event that a fit charges, except for its label; for `LedgerFile.reserve`.
 
         Args:
-          n_samples: number of records that it will see. Fits of any number draw from a reservation.
+          n_samples: number of records of the fit. Fits of any number draw from a reservation.
           n_features: number of features that bounds describe.
         """
         names = (*(f"x{index}" for index in range(n_features)), self.target)
@@ -165,7 +168,7 @@ class PrivateMICSelector(Selector):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
-        # No value is refused: whether it is would tell that someone has it.
+        # No value is refused, because a refusal would reveal that somebody has it.
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
@@ -180,7 +183,7 @@ def _noise_key(given: Any) -> AnyKey:
         return seeded_key(int(given))
     raise TypeError(
         'expected key="secret" for a new secret key at each fit, a SecretKey, or an integer seed, '
-        f"which stamps results as not for release; got {type(given).__name__}"
+        f"which marks results as not for release; got {type(given).__name__}"
     )
 
 
@@ -188,6 +191,6 @@ def _ledger_path(given: Any) -> str | os.PathLike[str] | None:
     if given is None or isinstance(given, str | os.PathLike):
         return given
     raise TypeError(
-        "expected ledger as the path of a ledger's file, since scikit-learn copies objects, got "
+        "expected ledger as the path of a ledger, because scikit-learn copies objects, got "
         f"{type(given).__name__}"
     )

@@ -1,4 +1,4 @@
-"""What is public about features and target: bounds in any form -> one schema."""
+"""One schema of features and target, from bounds in any form."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,13 +16,13 @@ _FORMS = (
 
 
 def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds: Any) -> Schema:
-    """The schema of a table that has the features and the target.
+    """The schema of a table of the features and the target.
 
     Args:
-      names: of the features.
-      bounds: see `PrivateMICSelector`.
+      names: names of the features.
+      bounds: as for `PrivateMICSelector`.
       target: the name of the target.
-      target_bounds: of the target; None if `bounds` have them.
+      target_bounds: bounds of the target; None if `bounds` have them.
     """
     if target in names:
         raise ValueError(f"X has a column {target!r}, the name of the target; pass another target=")
@@ -35,7 +35,7 @@ def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds:
         )
     if target_bounds is not None:
         rules[target] = schema_of({target: target_bounds})[target]
-    # A bounds file is of the whole table, of which X may have the features only.
+    # A bounds file describes a whole table, of which X may lack the ignored columns.
     ignored = tuple(name for name in found.ignored if name in names)
     return Schema(tuple(rules.items()), ignored)
 
@@ -49,7 +49,7 @@ def _features(names: Sequence[str], bounds: Any) -> Schema:
         raise TypeError(f"expected bounds as {_FORMS}, got {type(bounds).__name__}")
     if len(bounds) != len(names):
         raise ValueError(
-            f"expected bounds as {_FORMS}; X has {len(names)} features, bounds are {len(bounds)}"
+            f"expected bounds as {_FORMS}; got {len(bounds)} for {len(names)} features"
         )
     return schema_of(dict(zip(names, bounds, strict=True)))
 

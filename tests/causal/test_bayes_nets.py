@@ -18,7 +18,7 @@ PUBLISHED = {  # nodes, arcs: bnlearn's repository
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_nodes_and_arcs_are_as_many_as_published(name):
+def test_numbers_of_nodes_and_arcs_are_as_published(name):
     network = load(name)
     assert (len(network.names), len(network.edges)) == PUBLISHED[name]
     for table, size in zip(network.tables, network.states, strict=True):
@@ -26,7 +26,7 @@ def test_nodes_and_arcs_are_as_many_as_published(name):
         np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-4)
 
 
-def test_asia_is_that_of_lauritzen_and_spiegelhalter():
+def test_asia_has_the_tables_of_lauritzen_and_spiegelhalter():
     """Their table: P(tub | asia), P(lung | smoke), P(dysp | either, bronc), each of "yes"."""
     asia = load("asia")
     at = {name: table[:, 0].tolist() for name, table in zip(asia.names, asia.tables, strict=True)}
@@ -40,10 +40,10 @@ def test_asia_is_that_of_lauritzen_and_spiegelhalter():
 
 
 @pytest.mark.parametrize("name", ["cancer", "survey"])
-def test_records_follow_the_joint_law(name, rng):
+def test_records_follow_the_joint_distribution(name, rng):
     network, n = load(name), 50_000
     cells = list(product(*(range(size) for size in network.states)))
-    law = []
+    joint = []
     for cell in cells:
         p = 1.0
         for column, parents in enumerate(network.parents):
@@ -51,18 +51,18 @@ def test_records_follow_the_joint_law(name, rng):
             for parent in parents:
                 row = row * network.states[parent] + cell[parent]
             p *= network.tables[column][row, cell[column]]
-        law.append(p)
+        joint.append(p)
     records = network.sample(n, rng)
     counts = np.zeros(network.states)
     np.add.at(counts, tuple(records.T), 1)
-    expected, found = n * np.array(law) / sum(law), counts.ravel()
+    expected, found = n * np.array(joint) / sum(joint), counts.ravel()
     rare = expected < 10
     expected = np.append(expected[~rare], expected[rare].sum())
     found = np.append(found[~rare], found[rare].sum())
     assert stats.chisquare(found, expected).pvalue > 1e-4
 
 
-def test_separation_in_asia():
+def test_d_separation_in_asia():
     asia = load("asia")
     at = asia.names.index
     assert separated(asia, at("asia"), at("smoke"), ())

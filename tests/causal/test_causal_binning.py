@@ -11,14 +11,14 @@ from dpmic_jax.data.limits import CategoryLimits, WithMissing
 from dpmic_jax.data.source import open_source
 
 
-def test_numbers_are_cut_into_parts_of_equal_width():
+def test_numbers_are_cut_into_bins_of_equal_width():
     values = np.array([-3.0, 0.0, 2.4, 2.5, 9.9, 10.0, 99.0])
     data = binned([values], [(0.0, 10.0)], [4])
     assert data.codes.tolist() == [[0, 0, 0, 1, 3, 3, 3]]
     assert data.categories == (4,)
 
 
-def test_categories_keep_their_codes_and_may_not_occur():
+def test_categories_keep_their_codes_even_if_some_do_not_occur():
     values = np.array([0, 2, 2, 1, 4], np.uint8)
     data = binned([values, values], [(-0.5, 5.5), (-0.5, 4.5)], [6, 5])
     assert data.codes.tolist() == [values.tolist()] * 2
@@ -32,7 +32,7 @@ def test_missing_values_have_a_category_of_their_own_before_the_others():
     assert data.categories == (5,)
 
 
-def test_what_is_no_category_joins_the_first():
+def test_a_code_of_no_category_joins_the_first():
     values = np.array([-1, 0, 2, 1], np.int8)
     data = binned([values], [CategoryLimits(3)], [3])
     assert data.codes.tolist() == [[0, 0, 2, 1]]
@@ -40,7 +40,7 @@ def test_what_is_no_category_joins_the_first():
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64])
-def test_codes_outside_count_as_the_nearest_and_are_no_error(dtype):
+def test_codes_out_of_range_are_clipped_without_an_error(dtype):
     """An error would tell that there are some."""
     codes = np.array([[0, 1, 99, np.iinfo(dtype).max], [0, 1, 2, 3]], dtype)
     data = Coded(codes, (3, 300))
@@ -51,7 +51,7 @@ def test_codes_outside_count_as_the_nearest_and_are_no_error(dtype):
         Coded(codes, (3, 0))
 
 
-def test_what_is_public_of_a_table_is_known_before_a_cell_is_read(tmp_path):
+def test_public_values_of_a_table_are_known_before_a_cell_is_read(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a,b,c\n" + "".join(f"{i},{'xyz'[i % 3]},{i}\n" for i in range(8)) + "?,?,?\n")
     schema = {
@@ -80,7 +80,7 @@ def test_one_bin_is_a_constant_column():
     assert binned([np.array([1.0, 5.0])], [(0.0, 10.0)], [1]).codes.tolist() == [[0, 0]]
 
 
-def test_refuses_bins_for_other_columns():
+def test_refuses_a_wrong_number_of_bins():
     with pytest.raises(ValueError, match="each of 1 columns, got 1 and 2"):
         binned([np.zeros(3)], [(0.0, 1.0)], [2, 2])
     with pytest.raises(ValueError, match="1 <= bins"):

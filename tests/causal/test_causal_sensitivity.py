@@ -40,7 +40,7 @@ def rho(counts):
 
 @pytest.mark.parametrize("statistic", [tau, rho])
 @pytest.mark.parametrize(("n", "values"), [(4, (4, 5)), (5, (5, 5))])
-def test_no_replacement_in_one_block_moves_further(n, values, statistic):
+def test_no_replacement_in_one_block_exceeds_the_bound(n, values, statistic):
     """Every two neighbours of n records, tied or not, on so many values of x and y."""
     bound = {tau: bounds.tau, rho: bounds.rho}[statistic](n)
     moved, _ = neighbours.moves(statistic, *neighbours.completed(values, n - 1))
@@ -51,7 +51,7 @@ def test_no_replacement_in_one_block_moves_further(n, values, statistic):
 
 @pytest.mark.parametrize(("statistic", "least"), [(tau, 3), (rho, 4)])
 @pytest.mark.parametrize("n", [3, 4])
-def test_insertion_in_one_block_is_exact(n, least, statistic):
+def test_insertion_in_one_block_attains_the_bound(n, least, statistic):
     bound = {tau: bounds.tau_inserted, rho: bounds.rho_inserted}[statistic](n)
     _, moved = neighbours.moves(statistic, *neighbours.completed((n + 1, n + 1), n))
     assert moved <= bound * SLIP
@@ -60,7 +60,7 @@ def test_insertion_in_one_block_is_exact(n, least, statistic):
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_definition_7_moves_no_further_with_ties(n):
+def test_definition_7_with_ties_stays_within_the_bound(n):
     moved, _ = neighbours.moves(by_distance, *neighbours.completed((n, n), n - 1))
     assert moved <= bounds.rho(n) * SLIP
 
@@ -101,7 +101,7 @@ def test_extremes_attain_the_bounds_of_one_block_for_any_n(n):
 @pytest.mark.parametrize(
     ("shape", "n"), [((1, 3, 3), 6), ((2, 2, 2), 7), ((2, 3, 3), 5), ((3, 2, 2), 6), ((4, 2, 2), 4)]
 )
-def test_no_neighbours_of_few_records_are_further_apart(test, shape, n):
+def test_no_neighbours_of_few_records_exceed_the_bound(test, shape, n):
     """In all blocks at once: records that stay in theirs, change it, empty it or open one."""
     before, after = neighbours.completed(shape, n - 1)
     replaced, inserted = neighbours.moves(test.of_counts, before, after)
@@ -180,7 +180,7 @@ def structured(rng, sets, n, shape):
 
 @pytest.mark.parametrize("test", FORMS)
 @pytest.mark.parametrize(("shape", "n"), [((2, 4, 4), 30), ((3, 5, 5), 60), ((8, 3, 3), 40)])
-def test_no_neighbours_found_by_search_are_further_apart(rng, test, shape, n):
+def test_no_neighbours_found_by_search_exceed_the_bound(rng, test, shape, n):
     sets = structured(rng, 400, n - 1, shape)
     replaced, inserted = neighbours.moves(test.of_counts, *neighbours.with_one_more(sets))
     assert replaced <= FORMS[test](n, shape[0]) * SLIP
@@ -288,7 +288,7 @@ def test_constants_tend_to_those_of_the_proofs():
 
 
 @pytest.mark.parametrize("bound", [*FORMS.values(), *INSERTED.values()])
-def test_bounds_grow_with_blocks_and_end(bound):
+def test_bounds_grow_with_blocks_up_to_a_limit(bound):
     found = [bound(1000, k) for k in (1, 2, 8, 64, 512, 1000, 10**6)]
     assert found == sorted(found)
     assert found[-1] < 4  # small blocks have no more than their weights
@@ -303,7 +303,7 @@ def test_least_weight_is_that_of_even_blocks(n, blocks, weight):
 
 
 @pytest.mark.parametrize("test", FORMS)
-def test_a_test_asks_for_its_largest_query(test):
+def test_sensitivity_is_that_of_the_query_with_the_most_blocks(test):
     data = Coded(np.zeros((4, 100), int), (2, 2, 3, 4))
     queries = [Query(0, 1), Query(0, 1, (2,)), Query(0, 1, (2, 3))]
     assert test(data).sensitivity(queries) == FORMS[test](100, 12)
@@ -311,7 +311,7 @@ def test_a_test_asks_for_its_largest_query(test):
 
 
 @pytest.mark.parametrize(("shape", "n"), [((1, 2, 2), 8), ((2, 2, 2), 6), ((1, 3, 3), 6)])
-def test_the_g_statistic_has_a_bound_and_chi_square_moves_by_n(shape, n):
+def test_the_g_statistic_moves_by_no_more_than_its_bound(shape, n):
     def g(counts):
         found = []
         for blocks in counts:

@@ -11,15 +11,7 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from dpmic_jax.causal.median import (
-    MedianCertificate,
-    Scale,
-    SmoothMedian,
-    gaussian_scale,
-    laplace_scale,
-    published_gaussian_scale,
-    published_laplace_scale,
-)
+from dpmic_jax.causal.median import MedianCertificate, Scale, SmoothMedian, laplace_scale
 from dpmic_jax.dp.audit.exact import exact_delta, replace_one
 
 TINY = {"epsilon": 2.0, "delta": 0.05}
@@ -27,7 +19,7 @@ TINY = {"epsilon": 2.0, "delta": 0.05}
 
 @dataclass(frozen=True, kw_only=True)
 class Other(SmoothMedian):
-    """The same mechanism with constants of one's own, and without its certificate."""
+    """The same mechanism with other constants and without its certificate."""
 
     own: Scale
 
@@ -39,7 +31,7 @@ class Other(SmoothMedian):
         return MedianCertificate(Fraction(0), Fraction(0), 0)
 
 
-def law(mechanism):
+def distribution(mechanism):
     def of(values):
         return {out: mechanism.pmf(values, out) for out in range(mechanism.top + 1)}
 
@@ -47,7 +39,7 @@ def law(mechanism):
 
 
 def found_delta(mechanism, neighbourhoods):
-    return exact_delta(law(mechanism), neighbourhoods, epsilon=mechanism.epsilon)
+    return exact_delta(distribution(mechanism), neighbourhoods, epsilon=mechanism.epsilon)
 
 
 # --- levels ------------------------------------------------------------------------------
@@ -94,7 +86,7 @@ def test_levels_grow_no_faster_than_beta_allows(epsilon, delta):
     assert levels[-2] < mechanism.top <= levels[-1]
 
 
-def test_agreeing_values_have_the_least_noise_and_two_heaps_the_most():
+def test_agreeing_values_have_the_least_noise_and_two_clusters_the_most():
     mechanism = SmoothMedian(epsilon=1.0, delta=1e-6)
     same = [1000] * 999
     assert mechanism.level(same) == 0
@@ -153,7 +145,7 @@ def test_the_certificate_refuses_constants_that_are_half_too_large(
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.5, 1e-3), (20.0, 1e-9)])
-def test_the_certificate_keeps_its_promise_and_wastes_a_factor_of_two(epsilon, delta):
+def test_the_certificate_is_within_a_factor_of_about_two_of_delta(epsilon, delta):
     found = SmoothMedian(epsilon=epsilon, delta=delta, top=4096).certificate()
     assert found.epsilon_realised <= epsilon
     assert 0.4 * delta < found.delta_realised <= delta
@@ -163,18 +155,18 @@ def test_the_certificate_keeps_its_promise_and_wastes_a_factor_of_two(epsilon, d
 def test_two_levels_unclipped_keep_epsilon_and_delta(wide):
     """The noise alone, far from the ends of a range, at the shift and the levels of the proof."""
     mechanism = SmoothMedian(epsilon=1.0, delta=1e-2, top=64)
-    laws = [mechanism.noise(wide), mechanism.noise(wide - 1)]
+    noises = [mechanism.noise(wide), mechanism.noise(wide - 1)]
     shift, far = mechanism.levels[wide - 1], 25 * mechanism.levels[wide]
     places = range(-far, far + 1)
     more, less = (
-        np.array([float(law.pmf(x - move)) for x in places])
-        for law, move in zip(laws, (0, shift), strict=True)
+        np.array([float(noise.pmf(x - move)) for x in places])
+        for noise, move in zip(noises, (0, shift), strict=True)
     )
     for one, other in ((more, less), (less, more)):
         assert np.maximum(one - exp(1.0) * other, 0).sum() <= 1e-2
 
 
-def test_releases_follow_their_law():
+def test_releases_follow_their_pmf():
     mechanism = SmoothMedian(**TINY, top=24)
     values = [5, 9, 10]
     keys = jax.random.split(jax.random.key(5), 400)
@@ -185,6 +177,25 @@ def test_releases_follow_their_law():
 
 
 # --- constants -----------------------------------------------------------------------------
+
+
+def gaussian_scale(epsilon, delta):
+    """alpha and beta for Gaussian noise (Nissim et al., Lemma 2.7 and after it, d = 1).
+
+    With Laplace noise alpha is 13 to 19 times as large.
+    """
+    logarithm = log(2 / delta)
+    return epsilon / (5 * sqrt(2 * logarithm)), epsilon / (4 * (1 + logarithm))
+
+
+def published_laplace_scale(epsilon, delta):
+    """Definition 10 of the supplement. The logarithm should divide."""
+    return epsilon / 2, epsilon * log(1 / delta) / 2
+
+
+def published_gaussian_scale(epsilon, delta):
+    """Definition 10 of the supplement. It does not hold."""
+    return epsilon / sqrt(log(1 / delta)), epsilon / (2 * log(1 / delta))
 
 
 def gaussian_excess(shift, ratio, epsilon):
@@ -204,11 +215,9 @@ def gaussian_excess(shift, ratio, epsilon):
 def test_the_printed_gaussian_constants_fail_and_the_right_ones_hold():
     """Sliding by alpha and dilating by e^beta may each cost epsilon / 2 and delta / 2."""
     epsilon, delta = 1.0, 1e-6
-    alpha, beta = published_gaussian_scale(epsilon, delta)
-    assert (alpha, beta) == pytest.approx((1 / sqrt(log(1e6)), 1 / (2 * log(1e6))))
+    alpha, _ = published_gaussian_scale(epsilon, delta)
     assert gaussian_excess(alpha, 1.0, epsilon / 2) == pytest.approx(4.2e-3, rel=0.02)
     alpha, beta = gaussian_scale(epsilon, delta)
-    assert (alpha, beta) == pytest.approx((1 / (5 * sqrt(2 * log(2e6))), 1 / (4 * (1 + log(2e6)))))
     assert gaussian_excess(alpha, 1.0, epsilon / 2) <= delta / 2
     assert gaussian_excess(0.0, exp(-beta), epsilon / 2) <= delta / 2
     assert gaussian_excess(0.0, exp(beta), epsilon / 2) <= delta / 2
@@ -218,7 +227,6 @@ def test_constants_are_those_of_nissim_and_others():
     alpha, beta = laplace_scale(1.0, 1e-6)
     assert alpha == Fraction(1, 2)
     assert float(beta) == pytest.approx(1 / (2 * log(2e6)), rel=1e-12)
-    assert published_laplace_scale(1.0, 1e-6) == pytest.approx((0.5, log(1e6) / 2))
 
 
 @pytest.mark.parametrize(
@@ -230,6 +238,6 @@ def test_constants_are_those_of_nissim_and_others():
         ({"epsilon": 1.0, "delta": 1e-6, "top": 0}, "1 <= top"),
     ],
 )
-def test_refuses_what_it_cannot_keep(settings, text):
+def test_settings_without_a_guarantee_are_refused(settings, text):
     with pytest.raises(ValueError, match=text):
         SmoothMedian(**settings)

@@ -53,7 +53,7 @@ def test_directions_are_those_that_all_equivalent_graphs_share(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_with_an_arrow_known_besides_the_rules_are_complete(seed):
+def test_meeks_rules_are_complete_with_an_additional_known_arrow(seed):
     """Meek 1995: rules 1 to 4 find all that follows; this is where the fourth is needed."""
     rng = np.random.default_rng(seed)
     network = random_network(6, 2, 0.7, rng)
@@ -67,7 +67,7 @@ def test_with_an_arrow_known_besides_the_rules_are_complete(seed):
     assert meek(pairs - {(y, x)}, skeleton) == set().union(*agreeing)
 
 
-def test_the_fourth_rule():
+def test_the_fourth_rule_orients_its_edge():
     """x = 0, v = 1, w = 2, y = 3: 0 - 1 -> 2 -> 3, 0 - 2, 0 - 3."""
     edges = frozenset({(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)})
     skeleton = Skeleton(4, edges, {(1, 3): ((0, 2),)}, True)

@@ -1,6 +1,6 @@
-"""The private searches: their exact law on tiny data, and the loss over all neighbours.
+"""The private searches: exact output distributions on tiny data, and the loss over all neighbours.
 
-The law is written down from docs/causal.md: what a search tells, round by round and edge by edge.
+The distribution of what a search releases, round by round and edge by edge, follows docs/causal.md.
 Scores are half the counts of records, so that they move by one step of a coarse lattice.
 """
 
@@ -32,7 +32,7 @@ TWO = frozenset({(1, 2), (3, 4)})  # the fifth and the last edge of five columns
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch):
-    """One step of sensitivity: exact laws then have few values."""
+    """One step of sensitivity: exact distributions then have few values."""
     monkeypatch.setattr(score_lattice, "_STEPS", 2)
     assert level_lattice(Fraction(1, 2)).sensitivity == 1
 
@@ -80,8 +80,8 @@ def stories(columns, search, one_round):
 
 def sparse_vector(search, columns, epsilon, special=ONE):
     """SVT-PC whose rounds have this epsilon."""
-    law = search.law(level_lattice(Fraction(1, 2)), epsilon)
-    known = lru_cache(maxsize=None)(lambda scores: law.pmf(scores))
+    mechanism = search.round_mechanism(level_lattice(Fraction(1, 2)), epsilon)
+    known = lru_cache(maxsize=None)(lambda scores: mechanism.pmf(scores))
 
     def told(values):
         test = Halves(coded(values, columns), FAR, special)
@@ -116,7 +116,7 @@ def test_svt_pc_keeps_its_guarantee_over_all_neighbours(columns, changes):
     assert loss.at_most(EPSILON)
 
 
-def test_svt_pc_nearly_attains_it_and_two_thirds_of_the_noise_are_caught():
+def test_svt_pc_nearly_attains_epsilon_and_two_thirds_of_the_noise_are_caught():
     right = exact_loss(sparse_vector(svt(), 4, Fraction(1)), replace_one((0, 1), 2))
     assert right.at_most(EPSILON)
     assert not right.at_most(0.95 * EPSILON)
@@ -141,8 +141,8 @@ def sieved(search, columns, sieve, examine, special=ONE, *, subsample_once=False
     lattice = level_lattice(Fraction(1, 2))
 
     @cache
-    def law(size, n):
-        made = search.law(lattice, 1, epsilon=sieve, n=n, size=size)
+    def mechanism(size, n):
+        made = search.round_mechanism(lattice, 1, epsilon=sieve, n=n, size=size)
         return replace(made, examine_epsilon=examine)
 
     stops = lru_cache(maxsize=None)(lambda made, scores: sieve_pmf(made, scores))
@@ -152,7 +152,7 @@ def sieved(search, columns, sieve, examine, special=ONE, *, subsample_once=False
         ways = Counter(itertools.combinations(values, search.subsample))
 
         def one_round(drawn, queries):
-            made, found = law(power_of_two(len(queries)), n), Counter()
+            made, found = mechanism(power_of_two(len(queries)), n), Counter()
             for part, way in drawn.items():
                 scores = steps_of(Halves(coded(part, columns), FAR, special), queries)
                 filled = tuple(-s for s in scores) + (-TOP,) * (made.queries - len(queries))
@@ -172,8 +172,8 @@ def sieved(search, columns, sieve, examine, special=ONE, *, subsample_once=False
         mixed = Counter()
         for part, way in ways.items():
             one = {part: 1}
-            law_given = stories(columns, search, lambda queries, one=one: one_round(one, queries))
-            for story, p in law_given.items():
+            given_part = stories(columns, search, lambda queries, one=one: one_round(one, queries))
+            for story, p in given_part.items():
                 mixed[story] += p * Fraction(way, comb(n, search.subsample))
         return mixed
 
@@ -208,7 +208,7 @@ def test_priv_pc_keeps_its_guarantee_over_all_neighbours(columns, n, changes):
     assert loss.at_most(search.epsilon)
 
 
-def test_priv_pc_nearly_attains_it_and_two_thirds_of_either_noise_are_caught():
+def test_priv_pc_nearly_attains_epsilon_and_two_thirds_of_either_noise_are_caught():
     search, each, more = priv(), Fraction(1, 2), Fraction(3, 4)
     right = exact_loss(sieved(search, 4, each, each), replace_one((0, 1), 2))
     assert right.at_most(EPSILON)
@@ -241,11 +241,11 @@ def test_priv_pc_with_one_subsample_for_all_rounds_is_caught():
 
 
 def decisions(test, queries, limit, choose, alone, several):
-    """The law of one level: for every edge kept (None), or what it is removed by.
+    """The distribution of one level: for every edge kept (None), or what it is removed by.
 
     choose, alone, several: epsilons of the choice, and of examinations without and with one.
     """
-    law = {(): Fraction(1)}
+    level = {(): Fraction(1)}
     for _, group in itertools.groupby(queries, lambda query: query[:2]):
         group = list(group)
         scores, each = steps_of(test, group), Counter()
@@ -258,8 +258,8 @@ def decisions(test, queries, limit, choose, alone, several):
             gone = _removed(examine, score, limit)
             each[query] += p * gone
             each[None] += p * (1 - gone)
-        law = {(*told, one): p * q for told, p in law.items() for one, q in each.items()}
-    return law
+        level = {(*told, one): p * q for told, p in level.items() for one, q in each.items()}
+    return level
 
 
 @cache
@@ -269,8 +269,8 @@ def _chosen(epsilon, scores):
 
 @cache
 def _removed(epsilon, point, limit):
-    law = ClippedLaplace(epsilon=epsilon, sensitivity=1, top=TOP)
-    return sum((law.pmf(point, out) for out in range(limit + 1)), Fraction(0))
+    noise = ClippedLaplace(epsilon=epsilon, sensitivity=1, top=TOP)
+    return sum((noise.pmf(point, out) for out in range(limit + 1)), Fraction(0))
 
 
 def exponential(search, columns, factor=Fraction(1)):
@@ -286,7 +286,7 @@ def exponential(search, columns, factor=Fraction(1)):
             found, decided = Counter(), len({query[:2] for query in queries})
             one = factor * search.each(columns, search.levels * decided)
             two = factor * search.each(columns, 2 * search.levels * decided)
-            limit = int(2 * search.level)
+            limit = int(2 * search.exact_threshold)
             for level, p in decisions(test, queries, limit, two, one, two).items():
                 gone = {query[:2] for query in level if query}
                 for rest, q in play(edges - gone, order + 1).items():
@@ -341,21 +341,21 @@ def test_a_decision_among_candidates_costs_what_is_charged(choose, examine, kept
     queries = [(1, 2, (0,)), (1, 2, (3,)), (1, 2, (4,))]
     half = Fraction(1, 2)
 
-    def law(values):
+    def distribution(values):
         return decisions(Rivals(values), queries, 2, choose * half, half, examine * half)
 
-    loss = exact_loss(law, replace_one((0, 1, 2), 2))
+    loss = exact_loss(distribution, replace_one((0, 1, 2), 2))
     assert loss.at_most(EPSILON) == kept
     assert not loss.at_most(0.9 * EPSILON)
 
 
-def test_em_pc_level_with_several_candidates_keeps_its_part():
+def test_em_pc_level_with_several_candidates_keeps_its_share_of_epsilon():
     """Four columns, all edges left, order 1: two candidates an edge."""
     search, queries = em(), asked(everything(4), 4, 1)
     two = search.each(4, 2 * search.levels * 6)
 
-    def law(values):
+    def distribution(values):
         return decisions(Halves(coded(values, 4)), queries, 1, two, two, two)
 
-    loss = exact_loss(law, replace_one((0, 1), 2))
+    loss = exact_loss(distribution, replace_one((0, 1), 2))
     assert loss.at_most(EPSILON / search.levels)

@@ -24,7 +24,7 @@ def dependent():
 
 
 def answers(data, threshold, subsample, tweak, rounds):
-    """How often the edge was removed, in rounds of e_s = e_e = 1; and the law of a round."""
+    """How often the edge was removed, in rounds of e_s = e_e = 1; and the mechanism of a round."""
     search = PrivPC(
         epsilon=2.0 * rounds,
         threshold=threshold,
@@ -33,10 +33,10 @@ def answers(data, threshold, subsample, tweak, rounds):
         subsample=subsample,
         tweak=tweak,
     )
-    look = search._opened(data, Kendall, seeded_key(2), 0, [QUERY])
+    look = search._open_level(data, Kendall, seeded_key(2), 0, [QUERY])
     found = [look(number, 0) for number in range(rounds)]
-    lattice, law = search._level(data, Kendall, [QUERY])
-    return sum(bool(f and f.independent) for f in found), lattice, law
+    lattice, mechanism = search._level(data, Kendall, [QUERY])
+    return sum(bool(f and f.independent) for f in found), lattice, mechanism
 
 
 def drift(data, subsample, lattice, sign):
@@ -64,9 +64,9 @@ def missed(subsample, rounds):
     data = dependent()
     score = Kendall(data).scores([QUERY])[0]
     alpha = 3 * float(Kendall(data).sensitivity([QUERY]))
-    removed, lattice, law = answers(data, score + alpha, subsample, 0.1, rounds)
+    removed, lattice, mechanism = answers(data, score + alpha, subsample, 0.1, rounds)
     steps = int(alpha * 2**lattice.bits) - 1
-    bound = type_one(law, steps, drift=drift(data, subsample, lattice, 1), rounds=1)
+    bound = type_one(mechanism, steps, drift=drift(data, subsample, lattice, 1), rounds=1)
     return rounds - removed, bound
 
 
@@ -75,9 +75,9 @@ def wrongly_removed(subsample, rounds):
     data = dependent()
     score = Kendall(data).scores([QUERY])[0]
     delta = float(Kendall(data).sensitivity([QUERY]))
-    removed, lattice, law = answers(data, score - delta, subsample, 0.0, rounds)
+    removed, lattice, mechanism = answers(data, score - delta, subsample, 0.0, rounds)
     steps = int(delta * 2**lattice.bits) - 1
-    return removed, type_two(law, steps, drift=drift(data, subsample, lattice, -1), rounds=1)
+    return removed, type_two(mechanism, steps, drift=drift(data, subsample, lattice, -1), rounds=1)
 
 
 @ROUNDS

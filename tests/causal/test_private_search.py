@@ -83,19 +83,19 @@ def p_value(counts, chances):
     return stats.chisquare(counts, counts.sum() * chances / chances.sum()).pvalue
 
 
-def test_rounds_of_svt_pc_stop_where_noise_of_the_stated_scale_says():
+def test_rounds_of_svt_pc_stop_as_noise_of_the_stated_scale_predicts():
     """e = 1: the threshold has noise of scale 2, scores of scale 4."""
     ends, above, rounds = (2, 10, 60), 10.0, 250
     search = SVTPC(epsilon=float(rounds), threshold=2.0, max_order=0, rounds=rounds)
     test = Given(coded([0] * 8, 12), lambda query: 2.0 + above)
     queries = queries_of_level(complete(12), 12, 0)[:60]
-    counts, _ = places(search._opened(test, seeded_key(1), 0, queries), rounds, ends)
+    counts, _ = places(search._open_level(test, seeded_key(1), 0, queries), rounds, ends)
     assert p_value(counts, stops(2.0, above, ends)) > ALARM
     assert p_value(counts, stops(2.0 * 2 / 3, above, ends)) < ALARM
     assert p_value(counts, stops(2.0 * 3 / 2, above, ends)) < ALARM
 
 
-def test_rounds_of_priv_pc_stop_and_decide_as_the_stated_scales_say():
+def test_rounds_of_priv_pc_stop_and_decide_as_noise_of_the_stated_scales_predicts():
     """e_s = e_e = 1, half the records: e' = ln(1 + 2 (e - 1)), scales 2/e' and 4/e', and 1."""
     ends, above, beyond, rounds = (2, 10, 60), 6.0, 1.5, 250
     search = PrivPC(
@@ -106,7 +106,7 @@ def test_rounds_of_priv_pc_stop_and_decide_as_the_stated_scales_say():
     def make(data):
         return Given(data, lambda query: 2.0 + (above if data.n == 4 else beyond))
 
-    look = search._opened(coded([0] * 8, 12), make, seeded_key(1), 0, queries)
+    look = search._open_level(coded([0] * 8, 12), make, seeded_key(1), 0, queries)
     counts, found = places(look, rounds, ends)
     scale = 2 / log1p(2 * expm1(1.0))
     assert p_value(counts, stops(scale, above - 1, ends)) > ALARM
@@ -127,7 +127,7 @@ def test_decisions_of_em_pc_have_noise_of_the_stated_scale(order):
     edges = len(complete(columns))
     search = EMPC(epsilon=2.0 * edges, threshold=2.0, max_order=1)
     test = Given(coded([0] * 8, columns), lambda query: 2.0 + above)
-    removed = sum(len(search._decided(test, queries, seeded_key(number))) for number in range(6))
+    removed = sum(len(search._removals(test, queries, seeded_key(number))) for number in range(6))
     epsilon = 1.0 if order == 0 else 0.5
     for factor in (2 / 3, 1, 3 / 2):
         chance = exp(-above * epsilon / factor) / 2
@@ -147,7 +147,7 @@ def test_em_pc_chooses_by_permute_and_flip():
     chosen = [
         query.given == worse[query[:2]]
         for number in range(100)
-        for query in search._decided(test, queries, seeded_key(number))
+        for query in search._removals(test, queries, seeded_key(number))
     ]
     assert len(chosen) == 100 * len(edges)
     for factor in (2 / 3, 1, 3 / 2):
@@ -162,13 +162,13 @@ def test_em_pc_chooses_by_permute_and_flip():
 def test_rounds_share_the_budget():
     search = SVTPC(epsilon=1.0, threshold=1.0, max_order=0, rounds=40)
     lattice = level_lattice(Fraction(1))
-    law = search.law(lattice, search.each(5, search.rounds))
-    assert law.round_guarantee.epsilon * 40 <= 1
-    assert float(law.query_noise.rate) == pytest.approx(1 / 40 / 4 / lattice.sensitivity)
-    assert float(law.threshold_noise.rate) == pytest.approx(1 / 40 / 2 / lattice.sensitivity)
+    mechanism = search.round_mechanism(lattice, search.each(5, search.rounds))
+    assert mechanism.round_guarantee.epsilon * 40 <= 1
+    assert float(mechanism.query_noise.rate) == pytest.approx(1 / 40 / 4 / lattice.sensitivity)
+    assert float(mechanism.threshold_noise.rate) == pytest.approx(1 / 40 / 2 / lattice.sensitivity)
 
 
-def test_who_owns_three_records_has_three_times_the_noise():
+def test_three_records_per_person_take_three_times_the_noise():
     for one in searches(epsilon=3.0):
         many = replace(one, records_per_person=3)
         assert many.each(5, 7) == one.each(5, 7) / 3
@@ -236,7 +236,7 @@ def test_settings_whose_noise_cannot_be_drawn_are_not_charged(tmp_path):
 # --- the search ----------------------------------------------------------------------------
 
 
-def test_when_rounds_run_out_the_edges_that_are_left_are_kept():
+def test_when_rounds_run_out_the_remaining_edges_are_kept():
     for search in (
         SVTPC(epsilon=HUGE, threshold=2.0, max_order=1, rounds=3),
         PrivPC(epsilon=HUGE, threshold=2.0, max_order=1, rounds=3, subsample=4, tweak=0.0),
@@ -272,7 +272,7 @@ class OrderZeroOnly(Given):
 
 
 @pytest.mark.parametrize("search", searches(), ids=lambda search: search.mechanism)
-def test_a_level_that_cannot_be_asked_ends_the_search_and_edges_are_kept(search):
+def test_a_refused_level_ends_the_search_and_keeps_the_edges(search):
     data, make = coded([0] * 8, 5), partial(OrderZeroOnly, score=lambda query: 2.0)
     key = seeded_key(0)
     found = discover(data, make, search, names=names(5), key=key).found
@@ -282,7 +282,7 @@ def test_a_level_that_cannot_be_asked_ends_the_search_and_edges_are_kept(search)
 
 
 @pytest.mark.parametrize("search", searches(), ids=lambda search: search.mechanism)
-def test_what_is_asked_depends_on_what_was_told_only(search):
+def test_queries_depend_on_released_answers_only(search):
     """All queries of a level, those that the removals of earlier levels leave."""
     seen = {}
 
@@ -319,7 +319,7 @@ def test_two_runs_with_one_secret_key_have_different_events_and_noise():
     assert one.found.separating_sets != other.found.separating_sets  # by chance: below 1e-9
 
 
-def test_without_noise_to_speak_of_all_find_what_pc_finds():
+def test_with_negligible_noise_all_searches_find_what_pc_finds():
     asia = load("asia")
     data = Coded(asia.sample(4000, np.random.default_rng(0)).T, asia.states)
     everything = [q for order in range(2) for q in queries_of_level(complete(8), 8, order)]
@@ -343,7 +343,7 @@ def test_without_noise_to_speak_of_all_find_what_pc_finds():
 
 
 @pytest.mark.parametrize("epsilon", [100.0, 2000.0])
-def test_queries_behind_the_one_found_need_no_score(monkeypatch, epsilon):
+def test_queries_after_the_one_found_need_no_score(monkeypatch, epsilon):
     """A search that scores every query in every round finds the same."""
     search = PrivPC(epsilon=epsilon, threshold=2.0, max_order=1, rounds=60, subsample=4, tweak=0.0)
     asked = []
@@ -371,14 +371,14 @@ def test_points_move_by_no_more_steps_than_the_lattice_says(rng):
         assert lattice.bits == 30 or 2 * sensitivity * 2**lattice.bits > 255
 
 
-def test_points_beyond_the_top_are_cut_off_and_lists_are_filled_up():
+def test_points_above_the_top_are_clipped_and_lists_are_padded():
     lattice = level_lattice(Fraction(1))
     assert point_of(Fraction(10**9), lattice) == TOP
     assert padded(np.array([5, 6]), 4, TOP).tolist() == [5, 6, TOP, TOP]
     assert [power_of_two(k) for k in (1, 2, 3, 4, 5)] == [1, 2, 4, 4, 8]
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_invalid_settings_of_a_search_are_refused():
     with pytest.raises(ValueError, match="threshold"):
         EMPC(epsilon=1.0, threshold=-1.0, max_order=0)
     with pytest.raises(ValueError, match="tweak"):
@@ -397,7 +397,7 @@ def test_settings_that_make_no_sense_are_refused():
         )
 
 
-def test_a_query_is_asked_about_as_it_is():
+def test_a_level_of_three_columns_has_its_conditional_query():
     assert Query(0, 1, (2,)) in queries_of_level(complete(3), 3, 1)
 
 
@@ -406,12 +406,12 @@ def test_the_sieve_has_the_sensitivity_of_its_subsample():
     data = Coded(np.tile(np.arange(400) % 2, (3, 1)), (2, 2, 2))
     search = PrivPC(epsilon=1.0, threshold=1.0, max_order=1, rounds=5, subsample=100, tweak=0.5)
     queries = queries_of_level(complete(3), 3, 1)
-    lattice, law = search._level(data, Kendall, queries)
+    lattice, mechanism = search._level(data, Kendall, queries)
     part = Coded(data.codes[:, :100], data.categories)
     unit = 2**lattice.bits
-    for steps, test in ((law.examine_sensitivity, data), (law.sieve_sensitivity, part)):
+    for steps, test in ((mechanism.examine_sensitivity, data), (mechanism.sieve_sensitivity, part)):
         assert steps - 1 < Kendall(test).sensitivity(queries) * unit <= steps
-    assert law.sieve_sensitivity > 1.5 * law.examine_sensitivity
-    assert (law.threshold, law.tweak) == (-unit, unit // 2)
-    assert law.guarantee.epsilon * 5 == pytest.approx(1.0)
-    assert (law.n, law.subsample) == (400, 100)
+    assert mechanism.sieve_sensitivity > 1.5 * mechanism.examine_sensitivity
+    assert (mechanism.threshold, mechanism.tweak) == (-unit, unit // 2)
+    assert mechanism.guarantee.epsilon * 5 == pytest.approx(1.0)
+    assert (mechanism.n, mechanism.subsample) == (400, 100)

@@ -124,7 +124,7 @@ def test_a_score_on_a_lattice_point_stays_there(test):
 
 
 @pytest.mark.parametrize("test", FORMS)
-def test_many_queries_at_once_are_those_one_by_one(rng, test):
+def test_many_queries_at_once_equal_single_queries(rng, test):
     """The product way of counting, which few queries do not take."""
     codes = rng.integers(0, 2, (9, 500))
     codes[1] = codes[0] ^ (rng.random(500) < 0.2)

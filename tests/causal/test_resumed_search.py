@@ -72,7 +72,9 @@ of_each = pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
 
 @of_each
 @pytest.mark.parametrize("count", [0, 1])
-def test_it_goes_on_to_the_same_graph_for_one_charge(search, count, ledger, tmp_path, stops):
+def test_an_interrupted_search_resumes_to_the_same_graph_for_one_charge(
+    search, count, ledger, tmp_path, stops
+):
     out = tmp_path / "run"
     stops(count)
     with pytest.raises(KeyboardInterrupt):
@@ -90,7 +92,7 @@ def test_it_goes_on_to_the_same_graph_for_one_charge(search, count, ledger, tmp_
 
 
 @of_each
-def test_a_search_that_is_done_gives_its_graph_again(search, ledger, tmp_path, monkeypatch):
+def test_a_finished_search_returns_its_graph_again(search, ledger, tmp_path, monkeypatch):
     first = found(search, ledger=ledger, out=tmp_path / "run", key=secret_key())
 
     def unread(self):
@@ -132,7 +134,7 @@ def test_records_in_another_order_and_other_bounds_are_refused(tmp_path, stops):
         discover(wider, Kendall, search, key=secret_key(), out=out)
 
 
-def test_an_answer_that_was_damaged_is_found_again(tmp_path, stops):
+def test_a_damaged_answer_is_computed_again(tmp_path, stops):
     out, search = tmp_path / "run", SEARCHES["svt"]
     stops(3)
     with pytest.raises(KeyboardInterrupt):
@@ -146,10 +148,10 @@ def test_an_answer_that_was_damaged_is_found_again(tmp_path, stops):
 def test_the_ledger_of_another_data_set_is_refused_in_python_too(tmp_path):
     others = schema_of({**BOUNDS, "e": (0, 1)})
     wrong = create_ledger(tmp_path / "wrong", Budget(1e4), name="other", schema=others)
-    with pytest.raises(ValueError, match="is of another data set, 'other'"):
+    with pytest.raises(ValueError, match="belongs to another data set, 'other'"):
         found(SEARCHES["svt"], ledger=wrong)
     names, coded, _ = read_coded(table(), bounds=BOUNDS, bins=2)
-    with pytest.raises(ValueError, match="come without a schema"):
+    with pytest.raises(ValueError, match="have no schema"):
         discover(coded, Kendall, SEARCHES["svt"], names=names, key=seeded_key(3), ledger=wrong)
     assert wrong.events == ()
     any_data = LedgerFile.create(tmp_path / "any", Budget(1e4), data_set="mine")
@@ -157,7 +159,7 @@ def test_the_ledger_of_another_data_set_is_refused_in_python_too(tmp_path):
     assert len(any_data.events) == 1
 
 
-def test_what_the_budget_does_not_hold_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
+def test_a_search_over_budget_is_refused_before_the_table_is_read(tmp_path, monkeypatch):
     ledger = create_ledger(tmp_path / "s", Budget(1.0), name="t", schema=schema_of(BOUNDS))
 
     def unread(self, rows):
@@ -178,7 +180,7 @@ def test_the_result_survives_json():
 
 
 @of_each
-def test_the_plan_says_what_is_charged_and_how_far_a_record_moves_a_score(search):
+def test_the_preview_shows_the_guarantee_and_the_sensitivity(search):
     told = preview_search(Kendall, search, categories=(2, 2, 2, 2), n=N)
     event = found(search).privacy.event
     assert dict(told.lines())["charged as"] == str(event.guarantee)

@@ -51,7 +51,7 @@ def test_perfect_answers_give_the_true_skeleton(search, seed):
         assert all(separated(network, x, y, given) for given in sets)
 
 
-def test_a_search_that_ends_too_soon_keeps_edges_and_says_so():
+def test_a_search_that_stops_early_keeps_edges_and_is_not_finished():
     asia = load("asia")
     found = stable_skeleton(8, perfect(asia), max_order=0)
     assert found.edges > asia.skeleton
@@ -70,7 +70,7 @@ def test_the_stable_order_does_not_depend_on_the_order_of_columns(rng):
     assert found[0] == found[1] == found[2]
 
 
-def test_the_original_order_asks_by_the_neighbours_of_the_moment():
+def test_the_original_order_conditions_on_the_current_neighbours():
     """0 - 1 goes first, so 0 | 1 is never asked about given the other."""
     seen = []
 
@@ -86,7 +86,7 @@ def test_the_original_order_asks_by_the_neighbours_of_the_moment():
     assert seen[0] == (0, 1, ())
 
 
-def test_scores_decide_by_the_threshold():
+def test_a_score_of_at_most_the_threshold_means_independence():
     class Test:
         def scores(self, queries):
             return np.array([float(query.y) for query in queries])
@@ -102,7 +102,7 @@ def test_a_level_outside_of_its_range_is_refused(level):
 
 
 @pytest.mark.parametrize("order", [-1, 1.5, True])
-def test_an_order_that_is_none_is_refused(order):
+def test_an_invalid_max_order_is_refused(order):
     with pytest.raises(ValueError, match="max_order"):
         stable_skeleton(3, lambda queries: np.zeros(len(queries), bool), max_order=order)
 
@@ -182,6 +182,6 @@ def test_perfect_answers_about_asia_give_its_equivalence_class(search):
     assert "asia -- tub" in str(found)
 
 
-def test_names_have_to_fit():
+def test_names_must_be_different():
     with pytest.raises(ValueError, match="different names"):
         pc(lambda queries: np.zeros(len(queries), bool), names=("a", "a"), max_order=0)

@@ -43,7 +43,7 @@ def test_one_record_moves_the_score_of_one_part_only(settings, data, rng):
     assert [77 in part for part in parts].index(True) == moved.item()
 
 
-def test_dependent_and_independent_columns_are_told_apart(settings, data, key):
+def test_dependent_and_independent_columns_are_distinguished(settings, data, key):
     values, event, secret, receipt = settings.release(data, QUERIES, key=key)
     assert values[0] > 3
     assert values[1] < 2
@@ -55,7 +55,7 @@ def test_dependent_and_independent_columns_are_told_apart(settings, data, key):
     assert (event.epsilon, event.sensitivity) == (6.0, 4)
 
 
-def test_noise_is_that_of_the_query_the_key_and_the_event(settings, data, key):
+def test_noise_depends_on_the_query_the_key_and_the_event_only(settings, data, key):
     first = settings.release(data, QUERIES, key=key).values
     np.testing.assert_array_equal(settings.release(data, QUERIES, key=key).values, first)
     (alone,) = settings.release(data, QUERIES[1:2], key=key).values
@@ -69,7 +69,7 @@ def test_noise_is_that_of_the_query_the_key_and_the_event(settings, data, key):
         assert other.values[1] != first[1]
 
 
-def test_refuses_more_parts_than_records_and_queries_that_come_twice(settings, data, key):
+def test_refuses_more_parts_than_records_and_repeated_queries(settings, data, key):
     with pytest.raises(ValueError, match="at least 151 records"):
         settings.release(data.take(np.arange(150)), QUERIES, key=key)
     with pytest.raises(ValueError, match="every query once"):

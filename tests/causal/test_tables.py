@@ -31,9 +31,9 @@ def counted(data, query):
 @pytest.mark.parametrize("way", ["_by_products", "_one_by_one"])
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_counts_every_record_in_its_cell(rng, monkeypatch, way, order):
-    monkeypatch.setattr(counting, "_FEWEST", 0 if way == "_by_products" else 2**30)
-    monkeypatch.setattr(counting, "_CHEAPER", 2**20)
-    monkeypatch.setattr(counting, "_HELD", 2**10)  # several parts
+    monkeypatch.setattr(counting, "_FEWEST_PAIRS", 0 if way == "_by_products" else 2**30)
+    monkeypatch.setattr(counting, "_PRODUCT_SPEEDUP", 2**20)
+    monkeypatch.setattr(counting, "_CELLS_HELD", 2**10)  # several parts
     other = {"_by_products", "_one_by_one"} - {way}
     monkeypatch.delattr(counting, other.pop())
     data = coded(rng, 300, [2, 3, 1, 4, 2])
@@ -61,8 +61,8 @@ def test_products_are_exact_in_blocks_of_more_records_than_float32_has_bits_for(
 
 def test_a_table_of_other_length_is_counted_by_the_same_programs(rng, monkeypatch):
     """Up to the next rung, beyond which there is another one."""
-    monkeypatch.setattr(counting, "_FEWEST", 0)
-    monkeypatch.setattr(counting, "_CHEAPER", 2**20)
+    monkeypatch.setattr(counting, "_FEWEST_PAIRS", 0)
+    monkeypatch.setattr(counting, "_PRODUCT_SPEEDUP", 2**20)
     made = []
     monkeypatch.setattr(counting, "compiled", lambda *given: made.append(_shapes(given)) or _sum)
     for n in (1900, 1600, 2100):
@@ -94,12 +94,12 @@ def test_refuses_queries_that_name_a_column_twice(query):
         list(tables(Coded(np.zeros((4, 3), int), (2,) * 4), [query]))
 
 
-def test_refuses_columns_that_are_not_there():
+def test_refuses_unknown_columns():
     with pytest.raises(ValueError, match=r"expected columns 0 \.\. 1"):
         list(tables(Coded(np.zeros((2, 3), int), (2, 2)), [Query(0, 2)]))
 
 
-def test_refuses_categories_for_other_columns():
+def test_refuses_a_wrong_number_of_categories():
     with pytest.raises(ValueError, match="a number for each of 1 columns, got 2"):
         Coded(np.zeros((1, 3), int), (2, 2))
 

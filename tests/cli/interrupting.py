@@ -47,17 +47,17 @@ class Place:
         create_ledger(self.ledger, Budget(10.0), name="x", schema=schema)
 
     @property
-    def bought(self):
+    def histogram_folders(self):
         """Folders of histograms, which are beside the result."""
         return sorted(self.folder.glob("histograms-*"))
 
-    def goes_on_in(self, command):
-        """The folder that a command said it goes on in."""
-        return self.bought[0] if command == "report" else self.out
+    def resumes_from(self, command):
+        """The folder from which a command said that it resumes."""
+        return self.histogram_folders[0] if command == "report" else self.out
 
     def cleared(self):
         """As it was in the beginning, with nothing charged."""
-        for folder in (self.out, *self.bought):
+        for folder in (self.out, *self.histogram_folders):
             shutil.rmtree(folder, ignore_errors=True)
         for path in (self.ledger, self.page, self.made):
             path.unlink(missing_ok=True)
@@ -66,20 +66,29 @@ class Place:
 
     def words(self, command):
         """A command line by its name here."""
-        public, paid = ("--bounds", self.bounds), ("--ledger", self.ledger)
+        public, charge = ("--bounds", self.bounds), ("--ledger", self.ledger)
         data, grids = (self.table, *public, "--epsilon", 1), ("-B", 12, "-c", 2)
-        bought = ("--histogram", "c0,c1", "--data", *data, "--out", self.page)
+        histograms = ("--histogram", "c0,c1", "--data", *data, "--out", self.page)
         made = ("--epsilon", 1, *public, "--name", "x")
         return {
             "screen": ("screen", *data, *grids, "--tile", 1),
-            "screen, ledger": ("screen", *data, *grids, *paid),
+            "screen, ledger": ("screen", *data, *grids, *charge),
             "screen, out": ("screen", *data, *grids, "--tile", 1, "--out", self.out),
-            "screen, out, ledger": ("screen", *data, *grids, "--tile", 1, "--out", self.out, *paid),
-            "bounds learn": ("bounds", "learn", self.table, "--within", *data[2:], *paid),
-            "causal": ("causal", *data, *paid),
-            "causal, out": ("causal", *data, "--out", self.out, *paid),
+            "screen, out, ledger": (
+                "screen",
+                *data,
+                *grids,
+                "--tile",
+                1,
+                "--out",
+                self.out,
+                *charge,
+            ),
+            "bounds learn": ("bounds", "learn", self.table, "--within", *data[2:], *charge),
+            "causal": ("causal", *data, *charge),
+            "causal, out": ("causal", *data, "--out", self.out, *charge),
             "causal-plan": ("causal-plan", *public, "--epsilon", 1, "-n", 60),
-            "report": ("report", self.result, *bought, *paid),
+            "report": ("report", self.result, *histograms, *charge),
             "test": ("test", self.result, self.table, *public, *grids, "--draws", 9),
             "plan": ("plan", *public, "--epsilon", 1, "-n", 60),
             "ledger init": ("ledger", "init", self.made, *made),

@@ -78,7 +78,7 @@ def renamed(*names):
         ("", "at least one column"),
     ],
 )
-def test_bounds_that_do_not_fit(bounds, said, ledger, tmp_path):
+def test_bounds_that_do_not_match_the_table_are_refused(bounds, said, ledger, tmp_path):
     out = tmp_path / "run"
     found = refusal(
         ledger, table_file(tmp_path), "--bounds", bounds_file(tmp_path, bounds), out=out
@@ -95,7 +95,7 @@ def test_bounds_that_do_not_fit(bounds, said, ledger, tmp_path):
         pytest.param(lines()[:4], "at least 4 records, got 3", id="few records"),
         pytest.param([*lines(), ["1", "2"]], "a line without the 4 values", id="ragged"),
         pytest.param([*lines(), [SECRET] * 7], "a line without the 4 values", id="ragged too"),
-        pytest.param(lines()[1:], "has not; take it out", id="no header"),
+        pytest.param(lines()[1:], "; remove it, or correct its name", id="no header"),
         pytest.param(renamed("age", "dose", "dose", "site"), "column 'response' that", id="twice"),
         pytest.param(
             [[*row, row[1]] for row in lines()], "has two columns 'dose'", id="a column again"
@@ -103,7 +103,7 @@ def test_bounds_that_do_not_fit(bounds, said, ledger, tmp_path):
         pytest.param(renamed("age", "Dose", "response", "site"), "column 'dose' that", id="Dose"),
     ],
 )
-def test_tables_that_do_not_fit(rows, said, ledger, tmp_path):
+def test_a_table_that_does_not_match_its_bounds_is_refused(rows, said, ledger, tmp_path):
     out = tmp_path / "run"
     found = refusal(ledger, table_file(tmp_path, rows), "--bounds", bounds_file(tmp_path), out=out)
     assert said in found
@@ -119,7 +119,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("kind", SPOILT)
-def test_no_verdict_tells_what_is_in_the_table(kind, ledger, tmp_path):
+def test_no_refusal_depends_on_values_of_the_table(kind, ledger, tmp_path):
     """Else whoever asks for more than the budget has would learn it, as often as they like."""
     said = []
     for rows in (lines(), spoilt(*SPOILT[kind])):
@@ -150,7 +150,7 @@ def test_tables_with_any_values_are_screened(kind, tmp_path):
     assert SECRET not in done.output
 
 
-def test_a_parquet_file_of_wrong_types_and_one_that_is_none(ledger, tmp_path):
+def test_an_invalid_parquet_file_and_one_of_wrong_types_are_refused(ledger, tmp_path):
     path, bounds = tmp_path / "table.parquet", bounds_file(tmp_path)
     table = {**columns(), "age": [datetime.date(2020, 1, 1)] * N}
     pyarrow.parquet.write_table(pa.table({n: pa.array(list(table[n])) for n in NAMES}), path)
@@ -161,7 +161,7 @@ def test_a_parquet_file_of_wrong_types_and_one_that_is_none(ledger, tmp_path):
     assert "damaged or not a Parquet file" in refusal(ledger, path, "--bounds", bounds)
 
 
-def test_files_that_are_not_there(ledger, tmp_path):
+def test_missing_files_are_refused(ledger, tmp_path):
     table, bounds = table_file(tmp_path), bounds_file(tmp_path)
     assert "no file at" in refusal(ledger, tmp_path / "no.csv", "--bounds", bounds)
     assert "no bounds file at" in refusal(ledger, table, "--bounds", tmp_path / "no.toml")
@@ -169,10 +169,10 @@ def test_files_that_are_not_there(ledger, tmp_path):
     assert ".csv or .parquet" in refusal(ledger, tmp_path, "--bounds", bounds)
 
 
-def test_no_ledger_and_one_of_another_data_set(ledger, tmp_path):
+def test_a_missing_ledger_and_one_of_another_data_set_are_refused(ledger, tmp_path):
     table = table_file(tmp_path, [row[:3] for row in lines()])
     bounds = bounds_file(tmp_path, without("site"))
-    assert "is of another data set, 'trial'" in refusal(ledger, table, "--bounds", bounds)
+    assert "belongs to another data set, 'trial'" in refusal(ledger, table, "--bounds", bounds)
     done = dpmic("screen", table, "--bounds", bounds, "--epsilon", 1, "--ledger", tmp_path / "no")
     assert done.exit_code == 2
     assert "there is no ledger at" in done.stderr
@@ -184,7 +184,7 @@ def test_no_ledger_and_one_of_another_data_set(ledger, tmp_path):
     assert "cannot be used as a ledger" in done.stderr
 
 
-def test_the_folder_of_another_run_or_of_something_else(ledger, tmp_path):
+def test_a_folder_with_other_contents_is_refused(ledger, tmp_path):
     table, bounds = table_file(tmp_path), bounds_file(tmp_path)
     words = ("screen", table, "--bounds", bounds, "--seed", 1, *QUICK, "--out", tmp_path / "run")
     assert dpmic(*words, "--epsilon", 20).exit_code == 0
@@ -195,7 +195,7 @@ def test_the_folder_of_another_run_or_of_something_else(ledger, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
     found = refusal(ledger, table, "--bounds", bounds, out=tmp_path / "mine")
-    assert "holds 'thesis.tex', which is no run's" in found
+    assert "holds 'thesis.tex', which belongs to no run" in found
 
 
 @pytest.mark.parametrize(
@@ -204,19 +204,19 @@ def test_the_folder_of_another_run_or_of_something_else(ledger, tmp_path):
         (("--ask", "most:3"), "expected --ask as all, top:20"),
         (("--ask", "top:many"), "--ask top:many"),
         (("--ask", "top:0"), "k >= 1"),
-        (("--ask", "top:6"), "expected k below the 6 pairs"),
+        (("--ask", "top:6"), "expected k below 6, the number"),
         (("--ask", "above:0.5"), "expected --ask as"),
         (("--ask", "above:2:3"), "0 < threshold < 1"),
         (("--ask", "between:age"), "expected --ask as"),
         (("--ask", "between:age/age"), "'age' is in both groups"),
-        (("--ask", "against:weight"), "the column 'weight', which the table has not"),
+        (("--ask", "against:weight"), "an unknown column 'weight'"),
         (("--delta", "1"), "delta"),
         (("-B", "3"), "B"),
         (("-c", "0"), "c"),
         (("--devices", "99"), "--devices of at most"),
     ],
 )
-def test_options_that_make_no_sense(words, said, ledger, tmp_path):
+def test_invalid_options_are_refused(words, said, ledger, tmp_path):
     out = tmp_path / "run"
     found = refusal(
         ledger, table_file(tmp_path), "--bounds", bounds_file(tmp_path), *words, out=out
@@ -228,14 +228,14 @@ def test_options_that_make_no_sense(words, said, ledger, tmp_path):
 @pytest.mark.parametrize(
     "words", [("--epsilon", "x"), ("--epsilon", "1", "--seed", "-1"), ("--epsilon", "1", "--no")]
 )
-def test_what_click_refuses_is_exit_2_too(words, tmp_path):
+def test_usage_errors_exit_with_2_too(words, tmp_path):
     done = dpmic("screen", table_file(tmp_path), "--bounds", bounds_file(tmp_path), *words)
     assert done.exit_code == 2
     assert "Traceback" not in done.output
 
 
 @pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf"])
-def test_an_epsilon_that_is_none(epsilon, ledger, tmp_path):
+def test_an_invalid_epsilon_is_exit_2(epsilon, ledger, tmp_path):
     words = (table_file(tmp_path), "--bounds", bounds_file(tmp_path), "--ledger", ledger)
     done = dpmic("screen", *words, "--epsilon", epsilon, "--out", tmp_path / "run")
     assert done.exit_code == 2

@@ -27,7 +27,7 @@ def places(tmp_path):
 def test_a_graph_is_found_drawn_and_charged(places, tmp_path):
     """Response is sin(5 dose): in two parts of dose, high in one and low in the other."""
     table, bounds = places
-    ledger, picture = tmp_path / "book", tmp_path / "graph.png"
+    ledger, picture = tmp_path / "ledger", tmp_path / "graph.png"
     made = dpmic("ledger", "init", ledger, "--epsilon", 9000, "--bounds", bounds, "--name", "t")
     assert made.exit_code == 0, made.output
     words = (table, "--bounds", bounds, "--epsilon", 5000, "--ledger", ledger, *CHOICES)
@@ -49,7 +49,7 @@ def test_a_graph_is_found_drawn_and_charged(places, tmp_path):
 
 @pytest.mark.parametrize("search", ["em-pc", "priv-pc"])
 @pytest.mark.filterwarnings("ignore::dpmic_jax.data.schema.reading.NominalOrderWarning")
-def test_the_other_searches_find_it_too(places, search):
+def test_the_other_searches_find_the_same_graph(places, search):
     table, bounds = places
     words = ("--epsilon", 5000, "--search", search, "--share", 1)
     done = run(table, "--bounds", bounds, *words, *CHOICES)

@@ -5,7 +5,7 @@ import pyarrow.parquet
 import pytest
 from commands import BOUNDS, MARKER, bounds_file, columns, dpmic, lines, table_file
 
-OWNER = "not private: for the data's owner"
+OWNER = "Not private: for the data owner only."
 
 
 def counts(done):
@@ -23,7 +23,7 @@ def spoilt():
     return {"dose": dose, "site": site}
 
 
-def test_cells_that_do_not_count_as_what_they_hold_are_counted(tmp_path):
+def test_missing_unreadable_and_clipped_cells_are_counted(tmp_path):
     table, bounds = table_file(tmp_path, lines(**spoilt())), bounds_file(tmp_path)
     done = dpmic("data", "check", table, "--bounds", bounds)
     assert done.exit_code == 0, done.output
@@ -40,7 +40,7 @@ def test_cells_that_do_not_count_as_what_they_hold_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ['missing = "bin"', 'missing = { value = "north" }'])
-def test_what_becomes_of_them_does_not_matter(missing, tmp_path):
+def test_counts_do_not_depend_on_the_rule_for_missing_values(missing, tmp_path):
     table = table_file(tmp_path, lines(**spoilt()))
     bounds = bounds_file(tmp_path, f"{BOUNDS}{missing}\n")
     assert counts(dpmic("data", "check", table, "--bounds", bounds))[1]["site"] == (2, 2, 0, 0)

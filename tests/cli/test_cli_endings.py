@@ -16,7 +16,7 @@ from processes import HANGS
 from dpmic_jax import LedgerFile, MICrLap
 
 NOTHING = "Interrupted; nothing was charged.\n"
-SPENT = "Interrupted; what was charged is spent, and nothing is kept to go on with.\n"
+SPENT = "Interrupted; the charge is spent, and the run cannot be resumed.\n"
 CHECK = "dpmic_jax.dp.ledger.file:LedgerFile.check"
 CHARGE = "dpmic_jax.dp.ledger.file:LedgerFile.charge"
 OPEN = "dpmic_jax.data.source:open_source"
@@ -62,8 +62,8 @@ def place(tmp_path_factory):
 def sentence(place, command, code, charges):
     if code != 4:
         return {130: NOTHING, 5: SPENT}[code]
-    again = ", and is not charged again" if charges else ""
-    return f"Interrupted; the same command goes on in {place.goes_on_in(command)}{again}.\n"
+    again = ", at no further charge" if charges else ""
+    return f"Interrupted; repeat the command to resume from {place.resumes_from(command)}{again}.\n"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ class TestInThisProcess:
             *(4, sentence(place, self.FOLDER, 4, 1), 1),
         )
 
-    def test_a_full_disk_after_the_charge_is_no_bad_input(self, place, ends):
+    def test_a_full_disk_after_the_charge_is_not_reported_as_invalid_input(self, place, ends):
         full = OSError(errno.ENOSPC, "No space left on device")
         said = "Error: [Errno 28] No space left on device"
         assert ends("causal", self.OPEN, full) == (2, f"{said}\n", 0)
@@ -169,7 +169,7 @@ class TestInThisProcess:
         )
 
     @pytest.mark.parametrize("there", [True, False])
-    def test_a_charge_that_fails_half_way_is_looked_up(self, place, there, monkeypatch):
+    def test_a_failed_charge_is_looked_up_in_the_ledger(self, place, there, monkeypatch):
         """The disk may fail before the charge is on it, or after."""
         real = LedgerFile.charge
 
@@ -184,30 +184,30 @@ class TestInThisProcess:
         spent = SPENT.replace("Interrupted", said)
         assert (done.exit_code, done.stderr) == ((5, spent) if there else (2, f"{said}\n"))
 
-    def test_a_refusal_after_the_charge_is_said_with_what_was_charged(self, ends):
+    def test_an_error_after_the_charge_reports_the_charge(self, ends):
         code, said, charges = ends("causal", self.SEARCH, ValueError("too many columns"))
         assert (code, charges) == (5, 1)
         assert said == SPENT.replace("Interrupted", "Error: too many columns")
 
-    def test_a_fault_is_named_by_its_kind_alone(self, ends):
-        said = "Error: KeyError, a fault of this program"
+    def test_an_internal_error_is_named_by_its_type_only(self, ends):
+        said = "Error: KeyError, an internal error of dpmic_jax"
         assert ends("causal", self.OPEN, KeyError(self.SECRET)) == (2, f"{said}\n", 0)
         spent = SPENT.replace("Interrupted", said)
         assert ends("causal", self.SEARCH, KeyError(self.SECRET)) == (5, spent, 1)
 
-    def test_what_is_not_told_of_its_charge_says_that_nothing_was(self, ends, monkeypatch):
+    def test_without_the_recorded_charge_the_message_would_deny_it(self, ends, monkeypatch):
         """So the tests above see it if a charge is not told."""
         monkeypatch.setattr("dpmic_jax.runs.stage.charged", lambda **_: None)
         assert ends("causal", self.SEARCH, KeyboardInterrupt()) == (130, NOTHING, 1)
 
-    def test_a_run_that_cannot_go_on_does_not_say_that_it_can(self, place, ends):
+    def test_a_run_that_cannot_be_resumed_does_not_claim_that_it_can(self, place, ends):
         words = place.words(self.FOLDER)
 
         def again(spoil):
             assert ends(self.FOLDER, self.TILE, KeyboardInterrupt())[0] == 4
             spoil()
             done = dpmic(*words)
-            assert "goes on in" not in done.stderr
+            assert "resume from" not in done.stderr
             return done.exit_code, len(LedgerFile.open(place.ledger).events)
 
         table = place.table.read_text()
@@ -229,13 +229,13 @@ class TestInThisProcess:
         assert "nothing was charged" in done.stderr
         assert not place.out.exists()
 
-    def test_the_handlers_of_the_other_program_stay(self, place):
+    def test_signal_handlers_of_the_calling_program_are_not_changed(self, place):
         before = [signal.getsignal(number) for number in SIGNALS]
         assert dpmic(*place.words("plan")).exit_code == 0
         assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_an_ending_is_told_by_its_code_where_nothing_can_be_said(place):
+def test_the_exit_code_is_right_if_nothing_can_be_printed(place):
     """A full disk for both streams; and without a stream for the result nothing is charged."""
     with open("/dev/full", "w") as full:
         process = place.cleared().started("screen, ledger", stdout=full, stderr=full)

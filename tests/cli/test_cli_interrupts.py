@@ -52,7 +52,7 @@ class Run:
         return self._ended(points.command, self.words, action, "return", keep, tiles)
 
 
-def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(files, tmp_path):
+def test_a_run_interrupted_by_sigint_and_sigterm_resumes_bit_for_bit(files, tmp_path):
     table, bounds = files
     out, ledger = tmp_path / "run", tmp_path / "ledger"
     init = ("ledger", "init", ledger, "--epsilon", 99, "--bounds", bounds, "--name", "x")
@@ -65,7 +65,9 @@ def test_interrupted_by_sigint_then_by_sigterm_a_run_goes_on_to_the_same_bits(fi
         assert (code, said) == (4, ""), error
         warning, last = error.splitlines()
         assert warning == "Warning: seeded: not for release."
-        assert last == f"Interrupted; the same command goes on in {out}, and is not charged again."
+        assert (
+            last == f"Interrupted; repeat the command to resume from {out}, at no further charge."
+        )
         there += more
         assert len(list((out / "tiles").glob("0*"))) == there < 91
         assert len(LedgerFile.open(ledger).events) == 1
@@ -101,7 +103,7 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
     done = dpmic(*words, "--out", tmp_path / "run")
     assert done.exit_code == 4
     assert done.stderr == (
-        "Error: the cluster is gone; repeat the call to go on; the same command goes on in "
+        "Error: the cluster is gone; repeat the call to go on; repeat the command to resume from "
         f"{tmp_path / 'run'}.\n"
     )
 

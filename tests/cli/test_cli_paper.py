@@ -126,7 +126,7 @@ def test_levels_are_a_table_that_the_package_can_read(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_what_was_tried_is_written(tmp_path, data, monkeypatch):
+def test_ablations_are_written(tmp_path, data, monkeypatch):
     monkeypatch.setattr(ablations, "GEOM_SETTINGS", ((8, 1), (9, 1), (10, 1)))
     monkeypatch.setattr(ablations, "OWN_SETTINGS", ((9, 1),))
     monkeypatch.setattr(ablations, "PARTS", (2, 32))

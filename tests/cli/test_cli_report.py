@@ -42,7 +42,7 @@ def ledger(tmp_path):
     return path
 
 
-def test_a_run_becomes_a_page_of_its_values_beside_them(run):
+def test_the_report_of_a_run_is_written_beside_its_result(run):
     done = dpmic("report", run)
     assert done.exit_code == 0, done.output
     assert done.stdout.split() == [str(run / "report.html")]
@@ -50,7 +50,7 @@ def test_a_run_becomes_a_page_of_its_values_beside_them(run):
     assert text == screened().to_html()
     again = dpmic("report", run / "result.json")
     assert again.exit_code == 2
-    assert "is there already; choose another --out" in again.stderr
+    assert "already exists; choose another --out" in again.stderr
     few = dpmic("report", run / "result.json", "--top", 2, "--out", run / "few.html")
     assert few.exit_code == 0, few.output
     rows = Page((run / "few.html").read_text("utf-8")).rows
@@ -98,7 +98,7 @@ def test_without_noise_a_histogram_is_that_of_the_records(run, data):
     assert doses["counts"] == expected.tolist()
 
 
-def test_missing_values_with_a_part_of_their_own_are_in_the_first_cell(run, data, tmp_path):
+def test_missing_values_with_their_own_bin_are_in_the_first_cell(run, data, tmp_path):
     dose = columns()["dose"].astype(object)
     dose[:30] = ""
     sites = columns()["site"].astype(object)
@@ -120,7 +120,7 @@ def test_missing_values_with_a_part_of_their_own_are_in_the_first_cell(run, data
     assert shown["counts"] == expected.tolist()
 
 
-def test_what_is_no_category_has_a_cell_without_being_asked_for(run, data, tmp_path):
+def test_missing_categories_have_a_cell_by_default(run, data, tmp_path):
     sites = columns()["site"].astype(object)
     sites[20:60] = "west"
     table = table_file(tmp_path, lines(site=sites), "undeclared.csv")
@@ -186,12 +186,12 @@ def test_the_charge_comes_before_anything_is_computed(run, data, ledger, monkeyp
     monkeypatch.setattr("dpmic_jax.mechanisms.histogram.cell_counts", counted)
     done = dpmic("report", run, *PAIR, *data, "--epsilon", 1, "--ledger", ledger)
     assert done.exit_code == 4
-    assert "no cells today; the same command goes on in" in done.stderr
+    assert "no cells today; repeat the command to resume from" in done.stderr
     assert seen == [1]
     assert not (run / "report.html").exists()
 
 
-def test_histograms_that_were_paid_for_are_not_lost(run, data, ledger, tmp_path, monkeypatch):
+def test_charged_histograms_are_not_lost(run, data, ledger, tmp_path, monkeypatch):
     """Neither when the command ends after the charge, nor when the page is."""
     words = (*PAIR, *data, "--epsilon", 1, "--ledger", ledger)
 
@@ -202,8 +202,8 @@ def test_histograms_that_were_paid_for_are_not_lost(run, data, ledger, tmp_path,
         patched.setattr("dpmic_jax.mechanisms.histogram.cell_counts", interrupted)
         done = dpmic("report", run, *words)
     assert done.exit_code == 4
-    assert "goes on in" in done.stderr
-    assert "is not charged again" in done.stderr
+    assert "resume from" in done.stderr
+    assert "at no further charge" in done.stderr
     pages = []
     for name in ("one.html", "other.html"):
         done = dpmic("report", run, *words, "--out", tmp_path / name)
@@ -230,7 +230,7 @@ def test_histograms_that_were_paid_for_are_not_lost(run, data, ledger, tmp_path,
         ((*PAIR, "data", "--epsilon", 0), "expected 0 < epsilon < inf"),
         ((*PAIR, "data", "--epsilon", "nan"), "expected 0 < epsilon < inf"),
         ((*PAIR, "data", "--epsilon", 1e-300), ""),
-        ((*PAIR, "data", "--epsilon", 1, "--out", "no/page.html"), "there is no folder"),
+        ((*PAIR, "data", "--epsilon", 1, "--out", "no/page.html"), "no folder no;"),
         ((*PAIR, "--data", "no.csv", "--epsilon", 1), "expected --bounds"),
         ((*PAIR, "--data", "no.csv", "--bounds", "no.toml", "--epsilon", 1), "no bounds file"),
         ((*PAIR, "data", "--epsilon", 1, "--seed", -1), "--seed"),
@@ -250,7 +250,7 @@ def test_words_that_do_not_fit(words, said, run, data, ledger):
         pytest.param([["age", "dose", "x", "site"], *lines()[1:]], "'response' that", id="names"),
     ],
 )
-def test_tables_that_do_not_fit(rows, said, run, ledger, tmp_path):
+def test_a_table_that_does_not_match_its_bounds_is_refused(rows, said, run, ledger, tmp_path):
     table, bounds = table_file(tmp_path, rows, "other.csv"), bounds_file(tmp_path)
     words = (*PAIR, "--data", table, "--bounds", bounds, "--epsilon", 1)
     refused(run, ledger, words, said)
@@ -260,17 +260,17 @@ def test_a_ledger_of_another_table_is_refused(run, ledger, tmp_path):
     rest, head, _ = BOUNDS.partition("[columns.site]\n")
     bounds = bounds_file(tmp_path, f"{rest}{head}ignore = true\n")
     words = (*PAIR, "--data", table_file(tmp_path), "--bounds", bounds, "--epsilon", 1)
-    refused(run, ledger, words, "is of another data set")
+    refused(run, ledger, words, "belongs to another data set")
     ignored = ("--histogram", "age,site", *words[2:])
     done = dpmic("report", run, *ignored)
     assert done.exit_code == 2
     assert "the table has no column 'site' with bounds" in done.stderr
 
 
-def test_results_that_are_not_there_or_were_changed(run, tmp_path):
+def test_missing_or_changed_results_are_refused(run, tmp_path):
     for place, said in [
-        (tmp_path / "no", "there is no result at"),
-        (tmp_path, "once it is done"),
+        (tmp_path / "no", "no result at"),
+        (tmp_path, "when it finishes"),
         (bounds_file(tmp_path), "expected the JSON of a ScreenResult"),
     ]:
         done = dpmic("report", place)

@@ -157,7 +157,7 @@ def test_as_many_rows_are_shown_as_are_asked_for(files, tmp_path):
         ("between:age,dose/response,site", 4),
     ],
 )
-def test_every_question_has_a_spelling(files, ask, pairs):
+def test_every_query_can_be_written_as_an_option(files, ask, pairs):
     done = screened(files, "--ask", ask, "--json", epsilon=500)
     assert done.exit_code == 0, done.output
     assert len(json.loads(done.stdout)["pairs"]) == pairs
@@ -198,7 +198,7 @@ def test_the_demo_is_the_table_that_demo_writes(tmp_path):
     assert len(json.loads(built_in.stdout)["pairs"]) == 11
 
 
-def test_the_library_and_the_command_speak_of_one_run(files, tmp_path):
+def test_the_library_resumes_a_run_of_the_command(files, tmp_path):
     """A run that the command began is one that the library goes on with."""
     assert screened(files, "--ask", "top:2", "--out", tmp_path / "run").exit_code == 0
     found = screen(

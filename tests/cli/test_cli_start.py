@@ -87,7 +87,7 @@ def test_commands_that_compute_nothing_do_not_import_jax(tmp_path):
     assert (refused, "jax" in heavy) == (2, False), said
 
 
-def test_commands_that_compute_do():
+def test_commands_that_compute_import_jax():
     """So the tests above would see it."""
     plan = ("causal-plan", "--epsilon", 1, "-n", 100, "--columns", 3)
     assert imported(*plan)[2] >= {"jax", "numpy"}

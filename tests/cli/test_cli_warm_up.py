@@ -29,26 +29,26 @@ def process(tmp_path):
     return run
 
 
-def test_a_screen_after_it_compiles_nothing(process, tmp_path):
+def test_a_screen_after_warm_up_compiles_nothing(process, tmp_path):
     done, warmed = process("warm-up", *QUICK)
     assert done.returncode == 0, done.stderr
     compiled, kept = done.stdout.splitlines()
     assert compiled.startswith(f"Compiled {len(warmed)} programs: jit_")
     assert {"jit_count", "jit_optimise"} <= set(compiled.replace(",", "").split())
-    assert kept == f"Kept in {tmp_path / 'dpmic_jax'}, {len(warmed)} in all"
+    assert kept == f"Cached in {tmp_path / 'dpmic_jax'}, {len(warmed)} in total"
     assert stat.S_IMODE((tmp_path / "dpmic_jax").stat().st_mode) == 0o700
     done, names = process("screen", "demo", "--epsilon", "1", *QUICK)
     assert done.returncode == 0, done.stderr
     assert names == warmed
     done, names = process("warm-up", *QUICK)
-    assert done.stdout.startswith("Compiled 0 programs: all were there\n")
+    assert done.stdout.startswith("Compiled 0 programs: all were cached\n")
     # What was not warmed up is new, so this would be seen.
     done, names = process("screen", "demo", "--epsilon", "1", "--ask", "top:2", *QUICK)
     assert done.returncode == 0, done.stderr
     assert names > warmed
 
 
-def test_it_says_if_there_is_nowhere_to_keep_programs(process, tmp_path):
+def test_an_unusable_cache_is_reported(process, tmp_path):
     (tmp_path / "file").write_text("in the way")
     done, names = process("warm-up", *QUICK, XDG_CACHE_HOME=str(tmp_path / "file"))
     assert (done.returncode, done.stdout, names) == (2, "", set())
@@ -58,7 +58,7 @@ def test_it_says_if_there_is_nowhere_to_keep_programs(process, tmp_path):
     assert "JAX_ENABLE_COMPILATION_CACHE" in done.stderr
 
 
-def test_it_takes_a_table_s_size_and_a_question():
+def test_warm_up_takes_a_size_and_a_query():
     done = dpmic("warm-up", "-n", N, "--columns", len(NAMES), "--epsilon", 1, *QUICK)
     assert done.exit_code == 0, done.output
     done = dpmic("warm-up", "--ask", "most")

@@ -97,7 +97,7 @@ schemas = st.builds(
 
 
 @given(schema=schemas)
-def test_what_is_written_is_read_back(schema, tmp_path_factory):
+def test_a_written_schema_is_read_back_equal(schema, tmp_path_factory):
     path = tmp_path_factory.mktemp("schema") / "bounds.toml"
     path.write_bytes(schema.to_toml().encode())
     with warnings.catch_warnings():
@@ -122,7 +122,7 @@ def test_canonical_text_differs_iff_what_is_computed_does(one, other):
     assert (one.canonical() == other.canonical()) == (meaning(one) == meaning(other))
 
 
-def test_canonical_text_is_blind_to_how_things_are_written():
+def test_equivalent_schemas_have_the_same_canonical_text():
     one = Schema((("a", Number(0, 1)), ("b", Categories((1, 2)))), ("c", "d"))
     other = Schema((("b", Categories((1, 2), ordered=True)), ("a", Number(-0.0, 1.0))), ("d", "c"))
     assert one.canonical() == other.canonical()
@@ -140,7 +140,7 @@ def test_digests_are_what_they_were_when_missing_values_were_refused():
 
 
 @pytest.mark.parametrize("word", ["refused", "refuse"])
-def test_old_files_that_refuse_missing_values_open_with_a_notice(read, word):
+def test_old_files_that_refuse_missing_values_open_with_a_warning(read, word):
     text = "[columns.{}]\nlow = 0\nhigh = 1\n{}"
     with pytest.warns(MissingRefusedWarning, match="'a' .* midpoint") as caught:
         found = read(text.format("a", f'missing = "{word}"\n') + text.format("b", ""))
@@ -253,7 +253,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("fields", REFUSED)
-def test_a_column_that_makes_no_sense_is_refused_by_name(read, fields):
+def test_an_invalid_column_is_refused_by_name(read, fields):
     with pytest.raises((TypeError, ValueError), match="column 'the one'") as caught:
         read(f'[columns.good]\nlow = 0\nhigh = 1\n[columns."the one"]\n{fields}\n')
     assert REFUSED[fields] in str(caught.value)
@@ -285,7 +285,7 @@ def test_a_bounds_file_has_to_be_there_and_utf8(tmp_path):
 
 
 @pytest.mark.parametrize("bounds", [None, 3, [(0, 1)], {"a": 3}, {"a": (0, 1, 2)}, {"a": "01"}])
-def test_bounds_that_are_none_are_refused(bounds):
+def test_invalid_bounds_are_refused(bounds):
     with pytest.raises((TypeError, ValueError), match="expected bounds"):
         schema_of(bounds)
 

@@ -109,7 +109,7 @@ def together(source, rows=10**9):
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
-def test_every_flavour_gives_the_same_columns(flavour, tmp_path):
+def test_every_data_frame_library_gives_the_same_columns(flavour, tmp_path):
     source = open_source(FLAVOURS[flavour](tmp_path), SCHEMA)
     assert source.names == NAMES
     assert source.validate() == 6
@@ -201,7 +201,7 @@ def test_one_null_does_not_change_the_dtype_of_others(make):
     ],
 )
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_nan_that_signals_is_missing_in_silence(rule, dtype, tmp_path):
+def test_a_signalling_nan_is_missing_without_a_warning(rule, dtype, tmp_path):
     """numpy says of these that they are invalid, and only if one is there."""
     values = np.ones(5, dtype)
     size = values.itemsize
@@ -304,7 +304,7 @@ def test_a_csv_may_have_a_mark_other_line_ends_and_empty_lines(tmp_path):
     np.testing.assert_array_equal(together(source)[0], [1, 2, 3, 4])
 
 
-def test_a_line_within_quotes_is_no_record(tmp_path, monkeypatch):
+def test_a_quoted_line_end_does_not_end_a_record(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", 1000)  # so that some end within quotes
     path = tmp_path / "table.csv"
     path.write_text("a,notes\n" + "".join(f'{i},"{i},p\n{i},q\n"\n' for i in range(2000)))

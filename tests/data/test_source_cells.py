@@ -68,7 +68,7 @@ def test_texts_that_are_numbers(text):
 
 
 @pytest.mark.parametrize("text", NO_NUMBER)
-def test_texts_that_are_none(text):
+def test_texts_that_are_not_numbers(text):
     assert math.isnan(cells.text_number(text))
 
 
@@ -102,7 +102,7 @@ def pa_decimal(whole):
     return pa.scalar(whole).cast(pa.decimal128(38)).as_py()
 
 
-def test_a_cell_that_takes_long_to_make_whole_is_not_made():
+def test_a_huge_number_is_not_converted_to_an_integer():
     place = cells.placed(Categories((0, 1)))
     for text in ("1e999999999", "1e-999999999", "1e99999999999999999999", "-inf", "nan"):
         assert place(text) == cells.UNDECLARED
@@ -140,7 +140,7 @@ def test_a_masked_cell_holds_nothing():
     assert cells.number(np.ma.array(1)) == 1 == whole(np.ma.array(1))
 
 
-def test_what_a_cell_does_when_asked_is_not_told():
+def test_exceptions_of_a_cell_are_not_shown():
     place = cells.placed(Categories((0, 1)))
     assert math.isnan(cells.number(Hostile()))
     assert place(Hostile()) == cells.UNDECLARED

@@ -127,7 +127,7 @@ NONE = (0.5, -np.inf)
         ([0.5, float("nan"), 2, 0.5, 0.5], *([0.5, none, 2, 0.5, 0.5] for none in NONE)),
     ],
 )
-def test_what_is_no_number_is_missing(values, middle, own, tmp_path):
+def test_cells_that_are_not_numbers_are_missing(values, middle, own, tmp_path):
     for data in flavours(tmp_path, number=values):
         assert taken(data)["number"] == middle
         assert taken(data, LENIENT)["number"] == own
@@ -145,7 +145,7 @@ def test_what_is_no_number_is_missing(values, middle, own, tmp_path):
         ("flag", [True, None, False, True, False], [0, -1, 1, 0, 1], [0, 0, 1, 0, 1]),
     ],
 )
-def test_what_is_not_declared_is_missing(column, values, default, lenient, tmp_path):
+def test_undeclared_categories_are_missing(column, values, default, lenient, tmp_path):
     for data in flavours(tmp_path, **{column: values}):
         assert taken(data)[column] == default
         assert taken(data, LENIENT)[column] == lenient
@@ -206,13 +206,13 @@ def test_odd_types_are_refused_by_their_kind(column, kind):
 
 
 @pytest.mark.parametrize("library", [pd, pl])
-def test_categories_of_a_type_are_not_told(library):
+def test_errors_do_not_show_the_categories_of_a_type(library):
     kind = pl.Enum([TEXT, "b"]) if library is pl else "category"
     column = library.Series([TEXT, "b", TEXT, "b", "b"], dtype=kind)
     assert "got categories;" in refusal({"c": column}, Schema((("c", Number(0, 1)),)), ["c"])
 
 
-def test_how_long_a_text_is_is_not_told():
+def test_errors_do_not_show_the_length_of_a_text():
     for given in (np.array([TEXT] * 4), np.array([TEXT.encode()] * 4)):
         with pytest.raises(TypeError) as caught:
             column(given, "x")
@@ -220,7 +220,7 @@ def test_how_long_a_text_is_is_not_told():
         assert "got text" in str(caught.value) or "got bytes" in str(caught.value)
 
 
-def test_bounds_for_a_column_that_is_not_there(tmp_path):
+def test_bounds_of_an_unknown_column_are_refused(tmp_path):
     schema = Schema((*SCHEMA.columns, ("weight", Number(0, 1))), ("notes",))
     for data in flavours(tmp_path):
         assert "correct its name" in refusal(data, schema, ["weight"])
@@ -229,12 +229,12 @@ def test_bounds_for_a_column_that_is_not_there(tmp_path):
         refusal(data, schema, ["weight"])
 
 
-def test_a_column_without_bounds(tmp_path):
+def test_a_column_without_bounds_is_refused(tmp_path):
     for data in flavours(tmp_path, weight=[1, 2, 3, 4, WHOLE]):
         assert "ignore = true" in refusal(data, SCHEMA, ["weight"])
 
 
-def test_two_columns_of_one_name(tmp_path):
+def test_two_columns_of_one_name_are_refused(tmp_path):
     schema, values = Schema((("a", Number(0, 1)),)), np.full(5, NUMBER)
     table = pa.table([values, values], names=["a", "a"])
     pyarrow.parquet.write_table(table, tmp_path / "table.parquet")
@@ -247,7 +247,7 @@ def test_two_columns_of_one_name(tmp_path):
         assert "rename" in refusal(data, schema)
 
 
-def test_what_may_be_data_is_not_taken_for_a_name(tmp_path):
+def test_a_first_line_that_may_be_data_is_not_a_header(tmp_path):
     """A file without a header begins with a record."""
     line = f"{NUMBER},{TEXT},1,True,x\n"
     assert "header" in refusal(write(tmp_path, line * 6))
@@ -335,7 +335,7 @@ def test_paths_have_to_be_files_of_a_known_kind(tmp_path):
         (pl.DataFrame({"a": [1, 2, 3, 4]}).lazy(), {"a": (0, 1)}, "data frame"),
     ],
 )
-def test_what_is_no_table_is_refused(data, bounds, match):
+def test_data_that_is_not_a_table_is_refused(data, bounds, match):
     assert match in refusal(data, bounds)
 
 
@@ -409,7 +409,7 @@ def test_a_cell_may_be_longer_than_a_block_wherever_it_begins(length, before, co
         ("1,x\n2,x\n3,x\n4," + "y" * 90, ""),
     ],
 )
-def test_where_blocks_end_is_no_verdict(block, rows, said, tmp_path, monkeypatch):
+def test_a_file_is_read_wherever_its_blocks_end(block, rows, said, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "BLOCK", block)
     path = write(tmp_path, "a,notes\n" + rows)
     schema = Schema((("a", Number(0, 9)),), ("notes",))
@@ -421,7 +421,7 @@ def test_where_blocks_end_is_no_verdict(block, rows, said, tmp_path, monkeypatch
         np.testing.assert_array_equal(np.concatenate(column), [1, 2, 3, 4])
 
 
-def test_a_record_that_fits_no_block_is_refused_at_last(tmp_path, monkeypatch):
+def test_a_record_that_fits_no_block_is_refused(tmp_path, monkeypatch):
     """The negative control: blocks that may not grow make a verdict of a long cell."""
     monkeypatch.setattr(files, "LONGEST", files.BLOCK)
     assert "bytes; write it again" in refusal(with_long_cell(tmp_path, 3_000_000, 0, 4)[0])

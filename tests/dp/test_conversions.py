@@ -1,4 +1,4 @@
-"""One cost in five units."""
+"""The privacy cost of events in five units."""
 
 import math
 from fractions import Fraction
@@ -27,7 +27,7 @@ def event(guarantee, count=1):
 def exact_excess(epsilon, n, bits):
     """P[(X, A) in O] - 2^bits P[X (x) A in O] at its largest, for n coins and randomised response.
 
-    Each coin is told rightly with odds e^epsilon, so that the loss is a sum over coins.
+    Each coin is reported correctly with odds e^epsilon, so the loss is a sum over coins.
     """
     right = 1 / (1 + math.exp(-epsilon))
     told = np.arange(n + 1)
@@ -46,14 +46,14 @@ def test_units_of_epsilon_hold_for_randomised_response(epsilon):
     entropy = -right * math.log(right) - (1 - right) * math.log1p(-right)
     assert math.log(2) - entropy <= found.nats <= epsilon**2 / 8 * 1.0001
     assert exact_excess(epsilon, N, found.bits) <= 0.025 * (1 + 1e-9)
-    # About as sharp as can be: a mechanism of this kind has two thirds of the bits, at n = 5000.
+    # Nearly tight: this mechanism has two thirds of the bits at n = 5000.
     assert exact_excess(epsilon, N, found.bits * 2 / 3) > 0.025
     assert found.epsilon == epsilon
     assert found.approximate_epsilon <= epsilon
     assert found.rho == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
 
 
-def test_a_ledger_tells_its_total():
+def test_a_ledger_has_the_privacy_cost_of_its_events():
     ledger = Ledger(Budget(1.0, 1e-6)).charge(event(PureDP(0.1))).charge(event(ZCDP(0.001)))
     found = ledger.privacy_cost(delta=1e-6, beta=0.01)
     assert found == privacy_cost(ledger.events, delta=1e-6, beta=0.01)
@@ -64,7 +64,7 @@ def test_a_ledger_tells_its_total():
     assert 0 < found.approximate_epsilon < 1
 
 
-def test_many_small_releases_tell_little_about_one_person():
+def test_many_small_releases_reveal_little_about_one_person():
     many = privacy_cost([event(PureDP(0.01), count=100)], delta=1e-6, beta=0.025)
     one = privacy_cost([event(PureDP(1.0))], delta=1e-6, beta=0.025)
     assert many.epsilon == one.epsilon == 1
@@ -73,12 +73,12 @@ def test_many_small_releases_tell_little_about_one_person():
     assert many.bits <= one.bits
 
 
-def test_a_delta_of_its_own_leaves_no_pure_epsilon_and_a_finite_number_of_nats():
+def test_an_event_with_delta_has_no_pure_epsilon_but_finitely_many_nats():
     found = of_guarantee(ApproximateDP(0.5, 1e-9), n=N, delta=1e-6, beta=0.025)
     assert found.epsilon == math.inf
     assert 0.03 < found.nats < 0.14
     assert "none" in dict(found.lines())["epsilon"]
-    # With more to tell, the small chance to tell everything weighs more.
+    # With larger records, the small probability of revealing everything costs more.
     kept = event(ApproximateDP(0.5, 1e-9))
     larger = privacy_cost([kept], delta=1e-6, beta=0.025, record_bits=2**17)
     assert larger.nats > found.nats
@@ -90,8 +90,8 @@ def test_every_unit_is_a_line():
     assert "0.1233 nats, 0.1779 bits" in str(found)
 
 
-def test_nothing_spent_has_no_units():
-    with pytest.raises(ValueError, match="nothing was spent"):
+def test_no_events_are_refused():
+    with pytest.raises(ValueError, match="nothing was charged"):
         privacy_cost([], delta=0.0, beta=0.025)
 
 

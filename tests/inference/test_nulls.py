@@ -3,7 +3,7 @@ import functools
 import jax
 import numpy as np
 import pytest
-from laws import all_orders, mic, not_uniform, tic, too_small
+from p_value_checks import all_orders, mic, not_uniform, tic, too_small
 from scipy import stats
 
 from dpmic_jax import MICe, MICr, pairwise
@@ -39,14 +39,14 @@ SIZES = [5, 6, pytest.param(7, marks=pytest.mark.slow)]
 
 @pytest.mark.parametrize("name", ORACLES)
 @pytest.mark.parametrize("n", SIZES)
-def test_every_permutation_against_brute_force(every_order, n, name):
+def test_all_permutations_agree_with_brute_force(every_order, n, name):
     orders, expected = all_orders(n), brute_force(n, name)
     # A key that no other test has, since tables are kept.
-    law = null_law(
+    null = null_law(
         SMALL, n, measure=ORACLES[name][0], draws=len(orders), key=jax.random.key(2**20 + n)
     )
-    np.testing.assert_allclose(law.values, np.sort(expected), atol=1e-6)
-    # p of every possible table of ranks, on columns of another law than 1..n.
+    np.testing.assert_allclose(null.values, np.sort(expected), atol=1e-6)
+    # p of every possible table of ranks, on columns of another distribution than 1..n.
     x = np.exp(np.arange(n) / 1.0)
     test = NullTable(statistic=SMALL, measure=ORACLES[name][0], draws=len(orders))
     columns = [x, *(np.sqrt(order) for order in orders.astype(float))]
@@ -80,7 +80,7 @@ def test_few_draws_keep_the_level_exactly(key):
 
 
 @pytest.mark.parametrize("measure", [read_mic, read_tic])
-def test_uniform_on_independent_columns_whatever_their_law(rng, key, measure):
+def test_p_values_are_uniform_for_independent_columns_of_any_distribution(rng, key, measure):
     n, tests, draws = 60, 500, 4999
     columns = [*rng.normal(size=(tests, n)), *rng.pareto(1.5, (tests, n))]
     pairs = np.array([[i, tests + i] for i in range(tests)])
@@ -92,7 +92,7 @@ def test_uniform_on_independent_columns_whatever_their_law(rng, key, measure):
     assert too_small(p**1.25)  # what the test above can see
 
 
-def test_uniform_on_ties_broken_at_random(rng, key):
+def test_p_values_are_uniform_for_ties_broken_at_random(rng, key):
     n, tests, draws = 60, 500, 4999
     columns = [*rng.integers(0, 3, (tests, n)), *rng.integers(0, 2, (tests, n))]
     pairs = np.array([[i, tests + i] for i in range(tests)])
@@ -104,78 +104,78 @@ def test_uniform_on_ties_broken_at_random(rng, key):
     assert not not_uniform(p, sharing=tests / draws)
 
 
-def test_law_is_that_of_mice_on_random_columns(rng, key):
+def test_null_distribution_is_that_of_mice_on_random_columns(rng, key):
     """Against `pairwise`, whose values other tests compare with brute force."""
-    law = null_law(MICe(), 30, draws=2000, key=key)
+    null = null_law(MICe(), 30, draws=2000, key=key)
     pairs = pairwise(
         rng.random((30, 40)), statistic=MICe(), Y=rng.random((30, 40)), gains=exact_gains
     )
-    assert stats.ks_2samp(law.values, pairs.matrix.ravel()).pvalue > 1e-3
+    assert stats.ks_2samp(null.values, pairs.matrix.ravel()).pvalue > 1e-3
 
 
-def test_monotone_changes_of_a_column_change_nothing(rng, key):
+def test_monotone_transformations_change_no_p_value(rng, key):
     x, y = rng.random((2, 40))
     test, pairs = NullTable(statistic=SMALL, draws=199), np.array([[0, 1]])
     p = test.p_values([x, y], pairs, key=key)
     assert test.p_values([np.exp(9 * x), np.log(y)], pairs, key=key) == p
 
 
-def test_kept_and_told_apart_by_what_matters(key):
-    law = null_law(SMALL, 20, draws=50, key=key)
-    assert null_law(MICe(B=6, c=2, ties=RandomTies(key)), 20, draws=50, key=key) is law
+def test_the_cache_distinguishes_the_settings_that_matter(key):
+    null = null_law(SMALL, 20, draws=50, key=key)
+    assert null_law(MICe(B=6, c=2, ties=RandomTies(key)), 20, draws=50, key=key) is null
     for other in (
         null_law(MICe(B=7, c=3), 20, draws=50, key=key),
         null_law(SMALL, 21, draws=50, key=key),
         null_law(SMALL, 20, draws=50, key=key, measure=read_tic),
         null_law(SMALL, 20, draws=50, key=jax.random.key(8)),
     ):
-        assert not np.array_equal(other.values, law.values)
+        assert not np.array_equal(other.values, null.values)
     longer = null_law(SMALL, 20, draws=60, key=key)
-    assert set(law.values) <= set(longer.values)
+    assert set(null.values) <= set(longer.values)
 
 
-def test_comes_back_from_a_file_only_for_its_settings(tmp_path, key):
+def test_a_saved_table_loads_only_for_its_settings(tmp_path, key):
     path = tmp_path / "law"
-    law = null_law(SMALL, 20, draws=50, key=key)
-    law.save(path)
+    null = null_law(SMALL, 20, draws=50, key=key)
+    null.save(path)
     back = NullLaw.load(path, statistic=SMALL, n=20)
-    np.testing.assert_array_equal(back.values, law.values)
-    assert (back.n, back.grids, back.measure) == (law.n, law.grids, law.measure)
-    with pytest.raises(ValueError, match="n=20, and n=21"):
+    np.testing.assert_array_equal(back.values, null.values)
+    assert (back.n, back.grids, back.measure) == (null.n, null.grids, null.measure)
+    with pytest.raises(ValueError, match="n=20, not n=21"):
         NullLaw.load(path, statistic=SMALL, n=21)
-    with pytest.raises(ValueError, match=r"tic.* is asked for"):
+    with pytest.raises(ValueError, match=r"mic, not measure=.*tic"):
         NullLaw.load(path, statistic=SMALL, n=20, measure=read_tic)
     with pytest.raises(ValueError, match="other values of B, c"):
         NullLaw.load(path, statistic=MICe(B=6, c=3), n=20)
     np.savez(tmp_path / "other.npz", n=20)
-    with pytest.raises(ValueError, match="no table of NullLaw"):
+    with pytest.raises(ValueError, match="was not written by NullLaw"):
         NullLaw.load(tmp_path / "other.npz", statistic=SMALL, n=20)
 
 
 def test_a_measure_without_a_name_is_not_saved(tmp_path, key):
     for measure in (lambda matrix: read_mic(matrix), functools.partial(mcn, eps=0.1)):
-        law = null_law(SMALL, 20, measure=measure, draws=5, key=key)
+        null = null_law(SMALL, 20, measure=measure, draws=5, key=key)
         with pytest.raises(ValueError, match="define it with def"):
-            law.save(tmp_path / "law")
+            null.save(tmp_path / "law")
 
 
-def test_nothing_is_no_evidence():
+def test_an_observed_zero_ties_with_drawn_zeros():
     """A value of exactly 0 has no slack, and still ties with its equals."""
     grids = SMALL.grids(20)
-    law = NullLaw(n=20, grids=grids, measure="", values=np.array([0.0, 0.0, 0.1]))
-    assert law.p_values(np.array([0.0, 0.1, 0.2])).tolist() == [1, 0.5, 0.25]
+    null = NullLaw(n=20, grids=grids, measure="", values=np.array([0.0, 0.0, 0.1]))
+    assert null.p_values(np.array([0.0, 0.1, 0.2])).tolist() == [1, 0.5, 0.25]
 
 
-def test_not_a_number_is_no_evidence(key):
-    law = null_law(SMALL, 20, draws=50, key=key)
-    assert law.p_values(np.array([np.nan])) == 1
+def test_nan_is_no_evidence(key):
+    null = null_law(SMALL, 20, draws=50, key=key)
+    assert null.p_values(np.array([np.nan])) == 1
     broken = NullLaw(
-        n=20, grids=law.grids, measure="", values=np.sort([0.1, np.nan, np.nan, np.nan])
+        n=20, grids=null.grids, measure="", values=np.sort([0.1, np.nan, np.nan, np.nan])
     )
     assert broken.p_values(np.array([0.5])) == 4 / 5
 
 
-def test_refusals(key):
+def test_invalid_settings_are_refused(key):
     with pytest.raises(TypeError, match="use Permutation"):
         null_law(MICr(B=6), 20, key=key)
     with pytest.raises(ValueError, match="at least 2 records"):

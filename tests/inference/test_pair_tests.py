@@ -27,7 +27,7 @@ TESTS = {
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_every_test_gives_a_p_value_a_pair(columns, key, name):
+def test_every_test_gives_a_p_value_for_each_pair(columns, key, name):
     pairs = np.array([[0, 1], [2, 1]])
     p = TESTS[name].p_values(columns, pairs, [(0.0, 1.0)] * 3, key=key)
     assert p.shape == (2,)
@@ -37,7 +37,7 @@ def test_every_test_gives_a_p_value_a_pair(columns, key, name):
 
 
 BAD = {
-    "one row a pair": {"pairs": np.array([0, 1])},
+    "one row for each pair": {"pairs": np.array([0, 1])},
     "an array of positions": {"pairs": np.empty((0, 2), int)},
     "positions from 0 to 2": {"pairs": np.array([[0, 3]])},
     "two different columns": {"pairs": np.array([[0, 1], [2, 2]])},
@@ -49,13 +49,13 @@ BAD = {
 
 @pytest.mark.parametrize("message", BAD)
 @pytest.mark.parametrize("name", TESTS)
-def test_bad_data(columns, key, name, message):
+def test_bad_data_are_refused(columns, key, name, message):
     given = {"columns": columns, "pairs": ONE, **BAD[message]}
     with pytest.raises(ValueError, match=message):
         TESTS[name].p_values(given["columns"], given["pairs"], [(0, 1)] * 3, key=key)
 
 
-def test_words_are_no_numbers(key):
+def test_columns_of_strings_are_refused(key):
     with pytest.raises(TypeError, match="numbers in column 1"):
         TESTS["CustomTest"].p_values([np.zeros(9), np.full(9, "a")], ONE, key=key)
 
@@ -105,7 +105,7 @@ def test_micr_needs_bounds(columns, key):
         TESTS["Permutation MICr"].p_values(columns, ONE, [], key=key)
 
 
-def test_a_missing_value_is_a_value(columns, key):
+def test_missing_values_can_show_dependence(columns, key):
     columns[1] = np.where(columns[0] < 0.5, -np.inf, columns[1])
     p = TESTS["Permutation MICr"].p_values(
         columns[:2], ONE, [(0.0, 1.0), WithMissing(0.0, 1.0)], key=key
@@ -115,12 +115,12 @@ def test_a_missing_value_is_a_value(columns, key):
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "0.5"])
-def test_a_test_of_ones_own_has_to_give_a_p_value(columns, key, p):
+def test_a_custom_test_must_give_a_p_value(columns, key, p):
     with pytest.raises(ValueError, match="from 0 to 1"):
         CustomTest(lambda x, y, *, key: p).p_values(columns, ONE, key=key)
 
 
-def test_a_test_of_ones_own_gets_another_key_for_each_pair(columns, key):
+def test_a_custom_test_gets_another_key_for_each_pair(columns, key):
     p = CustomTest(lambda x, y, *, key: jax.random.uniform(key)).p_values(
         columns, np.array([[0, 1], [0, 1], [1, 2]]), key=key
     )

@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-from laws import all_orders, mic, not_uniform, tic, too_small
+from p_value_checks import all_orders, mic, not_uniform, tic, too_small
 
 from dpmic_jax import MICe, MICr
 from dpmic_jax.inference import Permutation, permutation_p_values, shuffling
@@ -44,7 +44,7 @@ def p_values(columns, pairs, statistic, key, **settings):
         for measure in MEASURES
     ],
 )
-def test_all_720_orders_against_brute_force(monkeypatch, rng, key, name, measure):
+def test_all_720_orders_agree_with_brute_force(monkeypatch, rng, key, name, measure):
     def every_order(key, draws, n, mesh):
         return np.where(draws[:, None] > 0, all_orders(n)[draws - 1], np.arange(n)).astype(np.int32)
 
@@ -83,7 +83,7 @@ def independent(kind, name, measure, rounds=4, tests=50, n=40, draws=199):
         ("discrete", "MICr", "tic"),
     ],
 )
-def test_valid_on_independent_columns(kind, name, measure):
+def test_p_values_are_valid_for_independent_columns(kind, name, measure):
     p = independent(kind, name, measure)
     assert not too_small(p, sharing=50 / 199)
     if kind == "continuous":
@@ -94,14 +94,14 @@ def test_valid_on_independent_columns(kind, name, measure):
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_valid_on_independent_columns_of_every_kind(kind, name, measure):
+def test_p_values_are_valid_for_independent_columns_of_every_kind(kind, name, measure):
     p = independent(kind, name, measure, rounds=20)
     assert not too_small(p, sharing=50 / 199)
     if kind == "continuous" and measure == "tic":
         assert not not_uniform(p, sharing=50 / 199)
 
 
-def test_shuffling_both_columns_alike_is_seen(monkeypatch, rng, key):
+def test_shuffling_both_columns_alike_would_be_noticed(monkeypatch, rng, key):
     """It shuffles nothing: p is 1 on the plainest dependence."""
     x = rng.random(50)
     dependent = [x, x**2]
@@ -119,7 +119,7 @@ def test_shuffling_both_columns_alike_is_seen(monkeypatch, rng, key):
 
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("name", SMALL)
-def test_plain_dependence_has_the_least_p(rng, key, name, measure):
+def test_strong_dependence_has_the_smallest_p(rng, key, name, measure):
     x = rng.random(80)
     columns = [x, 4 * (x - 0.5) ** 2 + rng.normal(0, 0.05, 80), np.round(x, 1)]
     test = Permutation(statistic=SMALL[name], measure=MEASURES[measure][0], draws=199)
@@ -152,7 +152,7 @@ def test_same_p_values_for_any_tile_and_devices(rng, key, name):
         assert test.p_values(columns, pair[None], [(0, 1)] * 4, key=key) == p
 
 
-def test_frames_and_names(rng, key):
+def test_pairs_of_a_data_frame_are_given_by_name(rng, key):
     X = rng.random((20, 3))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     by_name = permutation_p_values(

@@ -94,14 +94,14 @@ def test_adjusted_p_values_at_most_the_level_are_rejected(result, table):
     assert found.rejected.tolist() == [False, False]
 
 
-def test_shares_of_false_discoveries_have_their_own_adjustment(result, table):
+def test_false_discovery_has_its_own_adjustment(result, table):
     found = after(result, table, giving(0.001, 0.01), control=FalseDiscovery())
     # 2 (1 + 1/2) / k times the k-th smallest.
     np.testing.assert_allclose(found.adjusted, [0.003, 0.015])
     assert "share" in found.error
 
 
-def test_what_else_was_seen_lowers_the_level_and_the_screen_counts_once(result, table):
+def test_prior_events_lower_the_level_and_the_screen_counts_once(result, table):
     own = Event.from_json(result.statement.event)
     alone, more, again = (
         after(result, table, giving(1, 1), prior_events=seen).correction.level
@@ -112,7 +112,7 @@ def test_what_else_was_seen_lowers_the_level_and_the_screen_counts_once(result, 
     assert more >= corrected_level(0.05, PureDP(0.03), n=N).level
 
 
-def test_by_candidates_every_pair_that_was_looked_at_counts_as_tested(result, table):
+def test_bonferroni_counts_every_candidate_as_tested(result, table):
     found = after(result, table, giving(0.001, 0.02), guard=Bonferroni())
     assert result.candidates == 6
     np.testing.assert_allclose(found.adjusted, [0.006, 0.1])
@@ -128,7 +128,7 @@ def test_the_strongest_of_all_pairs_are_a_selection_too(table):
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 5.0])
-def test_where_no_power_is_left_it_says_so_and_names_an_epsilon_that_leaves_some(table, epsilon):
+def test_without_power_the_advice_names_an_epsilon_that_leaves_some(table, epsilon):
     result = screened(table, TopK(2), epsilon)
     test = Permutation(statistic=STATISTIC, draws=999)
     found = after(result, table, test)
@@ -159,7 +159,7 @@ def test_a_level_below_all_floats_rejects_nothing(table):
     assert "No data" in found.advice
 
 
-def test_everything_that_shows_it_is_marked(result, table):
+def test_every_output_is_marked_as_not_private(result, table):
     found = after(result, table, giving(0.1, 0.2))
     assert repr(found).startswith(NOT_PRIVATE)
     content = json.loads(found.to_json())

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from jax.sharding import Mesh
-from laws import mic, tic
+from p_value_checks import mic, tic
 from scipy import stats
 
 from dpmic_jax import MICe, MICr
@@ -39,7 +39,7 @@ def columns(rng):
     return [rng.random(13), np.round(rng.random(13), 1), rng.integers(0, 2, 13) / 1.0]
 
 
-def test_every_order_is_as_likely(key):
+def test_all_orders_are_equally_likely(key):
     orders = np.concatenate(
         [shuffles(key, np.arange(i, i + 4000), 4) for i in range(1, 24_001, 4000)]
     )
@@ -112,7 +112,7 @@ def test_stops_when_the_caller_does(columns, key):
     tiles.close()
 
 
-def test_a_measure_gives_one_number_a_matrix(columns, key):
+def test_a_measure_must_give_one_number_for_each_matrix(columns, key):
     cut = cut_of(SMALL["MICe"], columns)
-    with pytest.raises(ValueError, match="one number a matrix"):
+    with pytest.raises(ValueError, match="one number for each matrix"):
         run(cut, range(0, 2), key, lambda matrix: matrix.values)

@@ -15,7 +15,11 @@ from dpmic_jax.dp.audit import exact_delta, exact_loss, replace_one, replace_one
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
 from dpmic_jax.dp.rng.keys import event_key, secret_key
 from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrGauss, MICrLap, lattice_points
-from dpmic_jax.mechanisms.published import PublishedMICeLap, PublishedMICrLap
+from dpmic_jax.mechanisms.published import (
+    PublishedMICeLap,
+    PublishedMICrGeom,
+    PublishedMICrLap,
+)
 from dpmic_jax.mic.ties import RandomTies
 
 UNIT = ((0, 1), (0, 1))
@@ -287,3 +291,17 @@ def test_no_value_is_refused_and_what_is_no_number_counts_as_the_middle(odd, as_
         for value in (odd, as_if)
     )
     assert one == other
+
+
+@pytest.mark.parametrize("kind", [MICrLap, PublishedMICrLap, PublishedMICrGeom])
+def test_a_rule_is_asked_once_a_release(kind, columns):
+    asked = []
+
+    def rule(n, epsilon):
+        asked.append((n, epsilon))
+        return SMALL
+
+    kind(epsilon=0.5, statistic=rule).release(
+        columns[:, 0], columns[:, 1], bounds=UNIT, key=jax.random.key(1)
+    )
+    assert asked == [(200, 0.5)]

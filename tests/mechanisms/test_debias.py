@@ -5,20 +5,27 @@ import pytest
 from scipy import stats
 
 from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP, ReplaceOne
-from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube, LatticeGauss, LatticeLaplace
 from dpmic_jax.mechanisms.debias import FAMILY, BetaPrior, debias, fitted_prior
 from dpmic_jax.mechanisms.release import Release
 from dpmic_jax.paper.family import family
 
 UNIFORM = BetaPrior(a=1, b=1)
 PURE = PureDP(1.0)
+LATTICE = Lattice(bits=10, sensitivity=16)
 
 
 def released(value, scale, guarantee=PURE):
     event = Event(
         mechanism="test", guarantee=guarantee, relation=ReplaceOne(), n=9, sensitivity=scale
     )
-    return Release(np.asarray(value), event, False, float(scale), Lattice(bits=10, sensitivity=16))
+    noise = (
+        LatticeGauss(sigma=scale * LATTICE.top, lattice=LATTICE)
+        if isinstance(guarantee, ZCDP)
+        else LatticeLaplace(epsilon=LATTICE.sensitivity / (scale * LATTICE.top), lattice=LATTICE)
+    )
+    assert noise.scale == pytest.approx(float(scale), rel=1e-4, abs=1e-4)
+    return Release(np.asarray(value), event, False, noise)
 
 
 def scale(tenths):
@@ -37,6 +44,24 @@ def test_is_the_mean_of_values_that_gave_such_a_release(rng, guarantee, noise):
         assert debias(released(r, scale(2), guarantee), prior) == pytest.approx(
             mean, abs=5 * error + 0.003
         )
+
+
+def test_is_the_mean_under_cube_noise(rng):
+    """Of one value out of five, by simulation from the definition."""
+    noise = LatticeCube(epsilon=0.5, lattice=LATTICE, points=5)
+    prior, draws = BetaPrior(a=0.8, b=2.0), 4_000_000
+    values = rng.beta(prior.a, prior.b, draws)
+    # (R + 1/2) epsilon / S is Gamma(6), to 1 in R^2.
+    radius = rng.gamma(6, float(1 / noise.noise.rate), draws) / LATTICE.top
+    out = np.clip(values + radius * rng.uniform(-1, 1, draws), 0, 1)
+    event = Event(
+        mechanism="test", guarantee=PURE, relation=ReplaceOne(), n=9, sensitivity=Fraction(1)
+    )
+    for r in (0.0, 0.25, 0.6, 1.0):
+        near = np.abs(out - r) < 0.005 if 0 < r < 1 else out == r
+        mean, error = values[near].mean(), values[near].std() / np.sqrt(near.sum())
+        found = debias(Release(np.asarray(r), event, False, noise), prior)
+        assert found == pytest.approx(mean, abs=5 * error + 0.003)
 
 
 def test_without_noise_it_is_the_value():

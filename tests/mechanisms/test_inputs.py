@@ -135,7 +135,7 @@ def test_the_middle_is_in_its_part_whatever_a_short_float_holds(dtype, limits, w
     np.testing.assert_array_equal(codes(by_range([column], [limits], [3]))[0, 0], expected)
 
 
-def test_what_a_mask_hides_is_missing():
+def test_masked_values_are_missing():
     hidden = [False, True, False, False]
     for dtype in ("f4", "f8", "i8", "u1", "U4", "S4", object):
         values = np.ma.array(np.array([1, 3, 1, 0]).astype(dtype), mask=hidden)

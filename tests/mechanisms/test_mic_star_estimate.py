@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import dpmic_jax as dm
-from dpmic_jax.mechanisms import mic_star_estimate, tuned_defaults
+from dpmic_jax.mechanisms import MICrCube, mic_star_estimate, tuned_defaults
 from dpmic_jax.mechanisms.mic_star import posterior_median
 
 
 def release(n, epsilon, values):
     mechanism = dm.MICrLap(epsilon=epsilon)
     law = mechanism.noise(n)
-    return dm.Release(np.asarray(values), mechanism.event(n), False, law.scale, law.lattice)
+    return dm.Release(np.asarray(values), mechanism.event(n), False, law)
 
 
 def family_of(pairs):
@@ -79,3 +79,14 @@ def test_other_statistics_are_refused_with_the_remedy(rng):
     with pytest.raises(ValueError, match="without passing statistic, or use debias"):
         mic_star_estimate(found)
     assert dm.debias(replace(found)) is not None
+
+
+def test_cube_noise_takes_the_same_table():
+    """One pair has Laplace noise; for many the default statistic is that of their noise."""
+    laplace, cube = dm.MICrLap(epsilon=1.0), MICrCube(epsilon=1.0)
+    values = np.array([0.0, 0.2, 0.9])
+    one = dm.Release(values, cube.event(250), False, cube.noise(250))
+    same = dm.Release(values, laplace.event(250), False, laplace.noise(250))
+    np.testing.assert_allclose(mic_star_estimate(one), mic_star_estimate(same), atol=0.01)
+    many = dm.Release(values, cube.event(250, count=66), False, cube.noise(250, 66))
+    assert np.ptp(mic_star_estimate(many)) < np.ptp(mic_star_estimate(one))

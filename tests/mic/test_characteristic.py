@@ -118,7 +118,7 @@ def test_matrices_of_more_pairs_than_a_tile_hold_what_pairwise_reads_off(rng):
         ([], "at least one"),
         (["ab"], "two columns"),
         ([(0, 1, 2)], "two columns"),
-        ([(0, "z")], "'z', which X has not"),
+        ([(0, "z")], "an unknown column 'z'"),
         ([(0, 3)], "position from 0 to 2"),
         ([(-1, 0)], "position from 0 to 2"),
     ],

@@ -212,7 +212,7 @@ class TestCommand:
         done = dpmic(*self.PLAN)
         assert done.exit_code == 0
         (said,) = done.stderr.splitlines()
-        assert said.startswith("Compiled programs are not kept: ")
+        assert said.startswith("Compiled programs are not cached: ")
         assert "XDG_CACHE_HOME" in said
         assert "epsilon" in done.stdout
         assert jax.config.values["jax_compilation_cache_dir"] is None

@@ -1,4 +1,4 @@
-"""The paper's distributions and MIC* once more, slow and obvious: numpy and scipy alone."""
+"""Simple, slow implementations of the paper's distributions and MIC* in numpy and scipy."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 
 def rejected(centres, deviation, n, rng):
-    """n records of the mixture: a centre, a Gaussian step, and again if it left the square."""
+    """n records of the mixture by rejection: a centre and a Gaussian step, if in the square."""
     kept = np.empty((0, 2))
     while len(kept) < n:
         start = centres[rng.integers(len(centres), size=n)]

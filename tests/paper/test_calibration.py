@@ -27,7 +27,7 @@ def test_quantiles_are_the_middles_of_thirds():
 
 
 def test_the_table_is_what_the_command_makes():
-    """Made again where that is quick, for two functions at n = 25."""
+    """Computed again for two functions at n = 25, where that is quick."""
     which = range(9, 27)
     x, y = family.data_sets(family.family(), which, 25, range(40), seed=0)
     made = calibration.quantiles(calibration.variations(x, y, parts_for(25)).reshape(18, 40))
@@ -74,7 +74,7 @@ def test_shapes_are_a_hundred_centres_in_the_square():
 
 
 def test_shapes_are_no_functions():
-    """Two centres with nearly the same x and different y, on every one but the clusters."""
+    """Every shape except the clusters has two centres with nearly the same x and different y."""
     for name, centres in shapes.shapes().items():
         order = centres[np.argsort(centres[:, 0])]
         near = np.diff(order[:, 0]) < 0.01

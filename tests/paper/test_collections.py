@@ -35,7 +35,7 @@ def folder(tmp_path):
 
 
 def data_sets(collection):
-    """Of every pair, its columns and their bounds."""
+    """The columns and the bounds of every pair."""
     for a, b in collection.pairs:
         yield (
             (collection.columns[a].tolist(), collection.columns[b].tolist()),

@@ -8,7 +8,7 @@ from scipy import stats
 
 from dpmic_jax.paper.family import computed, data_sets, family
 from dpmic_jax.paper.functions import FUNCTIONS
-from dpmic_jax.paper.mixtures import draw, generating_points, noisy
+from dpmic_jax.paper.mixtures import draw, generating_points, mixture_with_r_squared
 
 FAMILY = family()
 
@@ -34,7 +34,7 @@ def test_a_larger_r_squared_has_less_noise_and_a_larger_mic_star():
 
 @pytest.mark.parametrize("index", range(1, 189, 30))
 def test_stored_deviations_are_those_of_the_wanted_r_squared(index):
-    found = noisy(FUNCTIONS[FAMILY.names[index]], FAMILY.r_squared[index])
+    found = mixture_with_r_squared(FUNCTIONS[FAMILY.names[index]], FAMILY.r_squared[index])
     # The root is found to 1e-7, and written with nine digits.
     assert FAMILY.mixtures[index].deviation == pytest.approx(found.deviation, abs=3e-7)
 
@@ -46,7 +46,7 @@ def test_stored_mic_star_is_that_of_the_recursion_in_float64(index):
 
 
 @pytest.mark.slow
-def test_all_that_is_stored_comes_from_the_functions_alone():
+def test_everything_stored_is_computed_from_the_functions_alone():
     stored = json.loads(resources.files("dpmic_jax.paper").joinpath("family.json").read_text())
     again = computed()
     distributions, others = stored.pop("distributions"), again.pop("distributions")
@@ -67,7 +67,7 @@ def test_a_data_set_is_the_same_whatever_is_drawn_with_it():
     np.testing.assert_array_equal(part_y[0], y[4 + 2])
 
 
-def test_data_sets_of_other_seeds_repeats_and_distributions_are_other_ones():
+def test_data_sets_differ_between_seeds_repeats_and_distributions():
     x, _ = data_sets(FAMILY, range(40, 43), 30, range(3), seed=5)
     other, _ = data_sets(FAMILY, range(40, 41), 30, range(1), seed=6)
     sets = {tuple(row) for row in (*x.tolist(), *other.tolist())}
@@ -78,7 +78,7 @@ def test_data_sets_of_other_seeds_repeats_and_distributions_are_other_ones():
 
 
 def test_data_sets_are_of_their_own_distribution(rng):
-    """Compared with rejection on x, y and y about the graph; and not of the neighbour's."""
+    """Compared with rejection sampling by x, y and y about the graph, and with a neighbour's."""
     for index in (8, 120):
         x, y = data_sets(FAMILY, range(index, index + 1), 1000, range(5), seed=0)
         function = FUNCTIONS[FAMILY.names[index]]
@@ -101,5 +101,5 @@ def test_stored_and_computed_mixtures_draw_alike(key):
     """The digits that the file keeps are enough for records in float32."""
     index = FAMILY.names.index("F14") + 4
     stored = draw(FAMILY.mixtures[index], 200, key=key)
-    again = draw(noisy(FUNCTIONS["F14"], 0.5), 200, key=key)
+    again = draw(mixture_with_r_squared(FUNCTIONS["F14"], 0.5), 200, key=key)
     np.testing.assert_allclose(np.stack(stored), np.stack(again), rtol=0, atol=2e-6)

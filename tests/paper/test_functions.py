@@ -102,7 +102,7 @@ def reached(function, shift):
     return points, np.array([function(value, shift) for value in points])
 
 
-def test_only_with_a_quarter_all_of_f3_between_its_ends_is_in_the_square():
+def test_f3_stays_in_the_square_between_its_ends_only_with_a_shift_of_a_quarter():
     """Why FUNCTIONS does not have the printed 2(x - 0.05)."""
     x, y = reached(f3, 0.25)
     assert ((y >= 0) & (y <= 1)).all()

@@ -22,7 +22,7 @@ def definition(epsilon, n, count):
 
 
 def p_value(draws, probabilities):
-    """Of a chi-square test; cells of fewer than 20 expected draws are taken together."""
+    """p-value of a chi-square test; cells with fewer than 20 expected draws are merged."""
     seen = np.bincount(draws, minlength=len(probabilities))
     expected = probabilities * len(draws)
     rare = expected < 20
@@ -40,7 +40,7 @@ def drawn(count, epsilon, key, n=N):
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
 def test_the_definition_has_all_the_probability(epsilon):
-    """Or the tests below would compare with no law at all."""
+    """Otherwise the tests below would not compare with a distribution."""
     for count in (0, 1, N // 2, N):
         assert definition(epsilon, N, count).sum() == pytest.approx(1, abs=1e-12)
 
@@ -54,31 +54,30 @@ def test_draws_follow_the_definition_and_not_two_thirds_or_three_halves_of_it(ke
         assert p_value(found, definition(factor * epsilon, N, count)) < 1e-9
 
 
-def test_more_epsilon_than_there_are_records_leaves_counts_as_they_are(key):
+def test_with_huge_epsilon_counts_stay_as_they_are(key):
     counts = jnp.arange(N + 1, dtype=jnp.int32)
     found = truncated_geometric(counts, np.float32(30), np.int32(N), key=key)
     np.testing.assert_array_equal(found, counts)
 
 
-def test_hardly_any_epsilon_leaves_nothing_or_everything_by_a_fair_coin(key):
+def test_with_tiny_epsilon_a_count_becomes_zero_or_n_with_equal_probability(key):
     found = drawn(3, 1e-5, key)
-    # All but 4e-4 of the law; the standard error of a share of a half is 8e-4.
+    # These two counts have all but 4e-4 of the probability; the standard error of a half is 8e-4.
     assert (found == 0).mean() == pytest.approx(0.5, abs=0.005)
     assert (found == N).mean() == pytest.approx(0.5, abs=0.005)
 
 
-def test_noise_of_two_cells_is_unrelated(key):
-    """All pairs of neighbouring draws against the product of their laws."""
+def test_noise_of_two_cells_is_independent(key):
+    """All pairs of neighbouring draws, against the product of their distributions."""
     pairs = drawn(2, 0.5, key, n=5).reshape(-1, 2)
-    law = definition(0.5, 5, 2)
-    assert p_value(pairs @ np.array([6, 1]), np.outer(law, law).ravel()) > 1e-4
-    assert (
-        p_value(np.repeat(pairs[:, :1], 2, axis=1) @ np.array([6, 1]), np.outer(law, law).ravel())
-        < 1e-9
-    )
+    single = definition(0.5, 5, 2)
+    both = np.outer(single, single).ravel()
+    assert p_value(pairs @ np.array([6, 1]), both) > 1e-4
+    # A control that has to be rejected: the same noise in both cells.
+    assert p_value(np.repeat(pairs[:, :1], 2, axis=1) @ np.array([6, 1]), both) < 1e-9
 
 
-def test_each_cell_of_a_grid_has_half_of_epsilon_and_padding_has_none(key):
+def test_each_cell_of_a_grid_gets_noise_of_half_epsilon_and_padding_gets_none(key):
     grids = [Grid(rows=3, master=5, parts=3), Grid(rows=4, master=6, parts=3)]
     lanes = lanes_of(grids, 4000)
     stride, cells = 4, 32

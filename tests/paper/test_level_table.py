@@ -1,4 +1,4 @@
-"""Making the table of what MICr is on independent columns."""
+"""The table of MICr on independent columns."""
 
 import math
 
@@ -49,10 +49,10 @@ def test_any_statistic_is_tabulated_as_n_times_its_moments():
     assert made["deviation"].tolist() == [round(math.sqrt(7 / 3), 4)] * 2
 
 
-def test_a_table_goes_on_from_settings_that_are_done(tmp_path, monkeypatch):
+def test_a_table_resumes_from_finished_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(levels, "RECORDS", (4, 12))
     statistic, columns = MICr(B=4, c=1), 6
-    description = levels.described({statistic: 4}, columns)
+    description = levels.description({statistic: 4}, columns)
 
     def made():
         return levels.levels({statistic: 4}, columns, Store(tmp_path, description), "a command")
@@ -71,4 +71,4 @@ def test_a_table_goes_on_from_settings_that_are_done(tmp_path, monkeypatch):
     monkeypatch.setattr(levels, "simulated", None)
     assert made() == first
     with pytest.raises(ValueError, match="other settings"):
-        Store(tmp_path, levels.described({statistic: 4}, 7))
+        Store(tmp_path, levels.description({statistic: 4}, 7))

@@ -4,7 +4,13 @@ import pytest
 
 from dpmic_jax.paper import mic_star as module
 from dpmic_jax.paper.functions import FUNCTIONS
-from dpmic_jax.paper.mic_star import RECORDS, before, boundaries, equal_masses, mic_star
+from dpmic_jax.paper.mic_star import (
+    RECORDS,
+    boundaries,
+    cumulative_masses,
+    equal_mass_edges,
+    mic_star,
+)
 from dpmic_jax.paper.mixtures import Mixture, generating_points
 
 # Masses are rounded to 2^-24, and their phi is taken in float32.
@@ -51,8 +57,8 @@ def test_is_the_largest_entry_of_either_axis(some):
     np.testing.assert_allclose(mic_star(some, **MODERATE), expected, rtol=0, atol=PROMISED)
 
 
-def test_many_distributions_have_each_the_value_it_has_alone(some):
-    """More than one program's worth of them."""
+def test_each_of_many_distributions_has_the_value_it_has_alone(some):
+    """There are more than fit in one call."""
     many = [some[index % len(some)] for index in range(40)]
     alone = mic_star(some, **MODERATE)
     np.testing.assert_array_equal(mic_star(many, **MODERATE), np.resize(alone, 40))
@@ -70,21 +76,21 @@ def test_one_gaussian_has_independent_axes():
     np.testing.assert_allclose(found, 0, atol=PROMISED)
 
 
-def test_far_blobs_on_a_diagonal_tell_each_other_apart_and_on_a_square_tell_nothing():
+def test_mic_star_of_separate_blobs_is_one_on_a_diagonal_and_zero_on_a_square():
     diagonal = Mixture(np.array([[0.2, 0.8], [0.8, 0.2]]), 0.01)
     square = Mixture(np.array([[0.2, 0.2], [0.2, 0.8], [0.8, 0.2], [0.8, 0.8]]), 0.01)
     found = mic_star([diagonal, square], **MODERATE)
     np.testing.assert_allclose(found, [1, 0], rtol=0, atol=PROMISED)
 
 
-def test_four_blobs_with_three_at_one_height_tell_what_the_entropy_says():
-    """Masses of 3/4 and 1/4 on y, and two parts of x tell which; both masters have such cuts."""
+def test_mic_star_of_four_blobs_of_which_three_have_one_height_is_the_entropy_of_y():
+    """y has masses of 3/4 and 1/4, and two parts of x determine it; both masters have such cuts."""
     mixture = Mixture(np.array([[0.1, 0.2], [0.3, 0.2], [0.5, 0.2], [0.9, 0.8]]), 0.01)
     entropy = 2 - 3 / 4 * np.log2(3)
     assert mic_star([mixture], **MODERATE)[0] == pytest.approx(entropy, abs=PROMISED)
 
 
-def test_a_nearly_noiseless_line_has_one_and_a_hidden_one_nothing():
+def test_mic_star_of_a_line_falls_from_one_to_zero_as_noise_grows():
     deviations = [0.001, 0.002, 0.005, 0.01, 0.05, 0.2, 0.5, 2.0]
     found = mic_star([along("F12", deviation) for deviation in deviations], **MODERATE)
     assert found[0] == pytest.approx(1, abs=PROMISED)
@@ -96,7 +102,7 @@ def test_a_nearly_noiseless_line_has_one_and_a_hidden_one_nothing():
 def test_parts_of_equal_masses_have_equal_masses(some, parts):
     for mixture in some:
         for axis in (0, 1):
-            edges = equal_masses(mixture, axis, parts)
+            edges = equal_mass_edges(mixture, axis, parts)
             assert edges[0] == 0
             assert edges[-1] == 1
             below = paper_oracles.distribution_function(*mixture, axis)
@@ -108,7 +114,7 @@ def test_parts_of_equal_masses_have_equal_masses(some, parts):
 def test_masses_before_the_last_edge_are_all_there_is(some):
     for mixture in some:
         for axis in (0, 1):
-            masses = before(mixture, axis, 60, 40)
+            masses = cumulative_masses(mixture, axis, 60, 40)
             assert not masses[0].any()
             assert (np.diff(masses, axis=0) >= 0).all()
             # Each of 40 is rounded.
@@ -117,14 +123,14 @@ def test_masses_before_the_last_edge_are_all_there_is(some):
 
 def test_a_maximum_at_the_most_parts_that_are_tried_is_refused(monkeypatch):
     monkeypatch.setattr(module, "MOST_PARTS", 3)
-    with pytest.raises(RuntimeError, match="raise MOST_PARTS"):
+    with pytest.raises(RuntimeError, match="increase MOST_PARTS"):
         boundaries([along("F16", 0.01)], master=8, fixed=6)
     assert boundaries([along("F12", 0.01)], master=8, fixed=6).shape == (2, 2, 1)
 
 
 @pytest.mark.slow
 def test_finer_masters_change_less_and_less():
-    """What the paper calls insensitive to larger masters than 260 and 360."""
+    """The paper states that MIC* is insensitive to masters larger than 260 and 360."""
     mixtures = [along("F12", 0.1), along("F6", 0.016), along("F8", 0.05), along("F21", 0.001)]
     found = np.array([mic_star(mixtures, master=130 * k, fixed=180 * k) for k in (1, 2, 4)])
     changes = np.abs(np.diff(found, axis=0))

@@ -14,7 +14,7 @@ from dpmic_jax.paper.mixtures import (
     correlation_squared,
     draw,
     generating_points,
-    noisy,
+    mixture_with_r_squared,
 )
 
 FINE = 1e-5  # between the x among which generating points are chosen
@@ -89,8 +89,12 @@ def test_spaced_along_all_of_its_graph_f8_would_keep_28_of_100_points():
 def truncated_moments(centres, deviation):
     """Mass inside of [0, 1], and mean and second moment there, of every Gaussian."""
     a, b = (0 - centres) / deviation, (1 - centres) / deviation
-    law = stats.truncnorm(a, b, loc=centres, scale=deviation)
-    return stats.norm.cdf(b) - stats.norm.cdf(a), law.mean(), law.mean() ** 2 + law.var()
+    gaussian = stats.truncnorm(a, b, loc=centres, scale=deviation)
+    return (
+        stats.norm.cdf(b) - stats.norm.cdf(a),
+        gaussian.mean(),
+        gaussian.mean() ** 2 + gaussian.var(),
+    )
 
 
 @pytest.mark.parametrize("deviation", [0.02, 0.1, 0.3, 1.0])
@@ -117,7 +121,7 @@ def sampled_r_squared(function, records):
 @pytest.mark.parametrize("name", ["F2", "F8", "F9", "F21"])
 def test_samples_have_the_r_squared_that_was_wanted(rng, name, r_squared):
     """Within five standard errors, which are below 0.01 throughout."""
-    mixture = noisy(FUNCTIONS[name], r_squared)
+    mixture = mixture_with_r_squared(FUNCTIONS[name], r_squared)
     found, error = sampled_r_squared(FUNCTIONS[name], rejected(*mixture, 50_000, rng))
     assert error < 0.01
     assert found == pytest.approx(r_squared, abs=5 * error)
@@ -130,7 +134,7 @@ def test_r_squared_agrees_with_samples_at_any_deviation(rng, name):
     assert correlation_squared(FUNCTIONS[name], mixture) == pytest.approx(found, abs=5 * error)
 
 
-def test_without_noise_r_squared_is_one_and_with_much_it_is_nothing():
+def test_without_noise_r_squared_is_one_and_with_much_noise_it_is_zero():
     centres = generating_points(FUNCTIONS["F15"])
     assert correlation_squared(FUNCTIONS["F15"], Mixture(centres, 1e-4)) > 0.9999
     assert correlation_squared(FUNCTIONS["F15"], Mixture(centres, 2.0)) < 1e-4
@@ -141,13 +145,13 @@ def test_masses_of_cells_are_those_of_the_gaussians(rng):
     for axis in (0, 1):
         found = cell_masses(Mixture(centres, 0.3), axis, edges)
         for cell, point in np.ndindex(3, 5):
-            law = stats.norm(centres[point, axis], 0.3)
-            expected = law.cdf(edges[cell + 1]) - law.cdf(edges[cell])
+            gaussian = stats.norm(centres[point, axis], 0.3)
+            expected = gaussian.cdf(edges[cell + 1]) - gaussian.cdf(edges[cell])
             assert found[cell, point] == pytest.approx(expected, abs=1e-14)
 
 
 def agreement(function, records, others):
-    """The least p-value that two samples share a law: of x, of y, and of y about the graph."""
+    """The smallest p-value of equal distributions: of x, of y, and of y about the graph."""
     both = [(r[:, 0], r[:, 1], r[:, 1] - function(r[:, 0])) for r in (records, others)]
     return min(stats.ks_2samp(a, b).pvalue for a, b in zip(*both, strict=True))
 
@@ -155,10 +159,10 @@ def agreement(function, records, others):
 # R^2 of 0.1 has the widest Gaussians, 0.9 the narrowest.
 @pytest.mark.parametrize("r_squared", [0.1, 0.9])
 @pytest.mark.parametrize("name", SOME)
-def test_draws_follow_the_law_that_rejection_gives_and_not_a_wider_or_narrower_one(
+def test_draws_follow_the_distribution_of_rejection_sampling_and_not_a_wider_or_narrower_one(
     rng, key, name, r_squared
 ):
-    mixture = noisy(FUNCTIONS[name], r_squared)
+    mixture = mixture_with_r_squared(FUNCTIONS[name], r_squared)
     drawn = np.stack(draw(mixture, 20_000, key=key), axis=1).astype(float)
     assert drawn.min() >= 0
     assert drawn.max() <= 1
@@ -178,7 +182,7 @@ def test_centres_near_the_border_are_drawn_less_often(key):
 
 
 def test_draws_depend_on_the_key_alone(key):
-    mixture = noisy(FUNCTIONS["F7"], 0.7)
+    mixture = mixture_with_r_squared(FUNCTIONS["F7"], 0.7)
     once, again = (np.stack(draw(mixture, 500, key=key)) for _ in range(2))
     np.testing.assert_array_equal(once, again)
     other = np.stack(draw(mixture, 500, key=jax.random.fold_in(key, 1)))
@@ -195,7 +199,7 @@ def test_the_noise_of_a_record_does_not_follow_from_the_centres_that_were_drawn(
     along = np.linspace(0.1, 0.9, 100)
     mixture = Mixture(np.stack([along, along], axis=1), 0.0005)
     x, y = (np.asarray(column, float) for column in draw(mixture, n, key=key))
-    # Centres are 16 deviations apart, so each record tells its centre and its noise.
+    # Centres are 16 deviations apart, so each record determines its centre and its noise.
     centre = np.rint((x - 0.1) / 0.8 * 99)
     noise = np.stack([x, y], axis=1) - along[centre.astype(int), None]
     alignments = [noise[:, 0], noise[:, 1], noise.ravel()[:n], noise.ravel()[n:]]

@@ -5,7 +5,7 @@ from dpmic_jax.paper.functions import FUNCTIONS
 
 
 def real_rows(off=0.0):
-    """Rows that repeat what is printed, the bias of one entry moved."""
+    """Rows with the printed numbers, and the bias of one entry changed by `off`."""
     rows = [
         {
             "collection": collection,
@@ -65,7 +65,7 @@ def test_what_is_printed_counts_as_reproduced():
 
 
 @pytest.mark.parametrize(("off", "missed"), [(0.019, 0), (0.021, 1), (-0.021, 1)])
-def test_a_bias_further_off_than_its_bar_is_a_miss(off, missed):
+def test_a_bias_beyond_its_tolerance_is_a_miss(off, missed):
     found = summary.misses(real_rows(off))
     assert len(found) == missed
     assert all("Baseball, epsilon = 1.0, MICr-Lap" in line for line in found)
@@ -123,7 +123,7 @@ def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
     assert "least, median and largest bias | -0.200, 0.010, 0.030 | -0.1, 0.01, 0.02 |" in text
     assert "median variance | 0.0031 | 0.003 |" in text
     assert "3 releases of each of 11, 22 and 33 pairs" in text
-    assert "printed 0.019,\nwith a bias of 0.02 and a variance of 0.0001." in text
+    assert "printed\nas 0.019 with a bias of 0.02 and a variance of 0.0001." in text
     assert "| own | 137 | 1 | 3.0e-05 | 0.0150 | 0.0244 |" in text
     assert "| 250 | 0.1 | B = 60, c = 12, ladder 1.5 | 0.2000 | 0.1900 | -5.0% |" in text
     assert "| 250 | 32 | 0.0700 | 0.1700 |" in text
@@ -131,7 +131,7 @@ def test_ours_is_judged_by_the_best_published_error_or_by_no_noise(ours, good):
 
 
 @pytest.mark.parametrize(("finer", "said"), [(0.19, "by 5% at n = 250"), (0.197, "far enough")])
-def test_it_is_said_whether_a_finer_master_pays(finer, said):
+def test_the_page_says_whether_a_finer_master_grid_lowers_the_error(finer, said):
     row = {"n": 250, "epsilon": 0.1, "c": 12, "wsum": 0.2, "finer": 16, "finer_wsum": finer}
     assert said in page._finer_text([{**row, "finer_wsum": 0.21}, row])
 
@@ -145,7 +145,7 @@ def test_the_best_of_ours_is_judged_whichever_it_is():
     assert "at 4 of 4 settings" in page._verdict(rows)
 
 
-def test_what_is_wanted_is_said_with_the_rows_that_reach_it():
+def test_target_errors_are_shown_with_the_rows_that_reach_them():
     rows = [
         {"collection": "Baseball", "epsilon": 1.0, "mechanism": name, "unsigned": error}
         for name, error in {"ours": 0.037, "ours, debiased": 0.0359, "MICr-Lap": 0.001}.items()
@@ -164,7 +164,7 @@ def test_within_ten_percent_of_no_noise_is_good_enough():
 
 
 @pytest.mark.parametrize(("last", "falling"), [(0.29, 21), (0.31, 20)])
-def test_functions_whose_error_falls_are_counted(last, falling):
+def test_functions_whose_error_falls_at_every_n_are_counted(last, falling):
     assert f"{falling} of 21" in page.consistency_table(consistency_rows(last))
 
 

@@ -46,8 +46,8 @@ def test_draws_are_releases_of_the_mechanism_itself(collection, name, mechanism)
 
 
 @pytest.mark.slow
-def test_geometric_noise_that_is_next_to_none_leaves_micr(collection):
-    """At epsilon = 80 a count changes with a chance of e^-40."""
+def test_tiny_geometric_noise_leaves_micr_unchanged(collection):
+    """At epsilon = 80 a count changes with probability e^-40."""
     statistic = PublishedMICrGeom(epsilon=80.0).resolve(120)
     (found,) = dict(
         real.MECHANISMS["MICr-Geom"](collection, 80.0, None, 2, jax.random.key(0))
@@ -64,8 +64,8 @@ def test_geometric_noise_that_is_next_to_none_leaves_micr(collection):
 
 
 @pytest.mark.slow
-def test_geometric_noise_in_bulk_has_the_law_of_the_mechanism(collection):
-    """The mean of many releases, within five standard errors; 3/2 of epsilon is told apart."""
+def test_fast_geometric_noise_has_the_distribution_of_the_mechanism(collection):
+    """Means of many releases agree within five standard errors; 3/2 of epsilon is detected."""
     draws, pair = 300, collection.pairs[:1]
     one = Collection("one", collection.columns, collection.bounds, pair, ())
     x, y = (collection.columns[place] for place in pair[0])

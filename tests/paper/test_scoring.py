@@ -107,8 +107,8 @@ def test_padding_changes_no_score(scored):
     np.testing.assert_allclose(*values, **CLOSE)
 
 
-def test_more_parts_than_a_grid_has_do_not_count_though_its_shape_has_them():
-    """Alternating columns: eight parts tell one bit in three, two parts much less."""
+def test_parts_of_the_padded_shape_beyond_those_of_the_grid_do_not_count():
+    """Alternating columns: eight parts have one bit of at most three, two parts much less."""
     x = ((np.arange(64) + 0.5) / 64).astype(np.float32)[None]
     y = ((np.arange(64) // 8 % 2 + 0.5) / 2).astype(np.float32)[None]
     lanes = scoring._filled(Lanes(*(np.array([value], np.int32) for value in (0, 0, 8, 2, 2))))
@@ -160,14 +160,14 @@ def test_records_on_borders_go_to_the_cell_above_and_the_last_ones_stay_inside()
     np.testing.assert_array_equal(found, [[1, 0], [1, 0], [0, 1], [0, 2]])
 
 
-def test_noise_of_nothing_changes_nothing(scored):
+def test_zero_noise_changes_nothing(scored):
     x, y, entries = scored[300]
     again = best_entries(x, y, GRIDS, noise=lambda counts, lanes, stride, part: counts)
     for grid in GRIDS:
         np.testing.assert_array_equal(again[grid], entries[grid])
 
 
-def test_grids_without_records_tell_nothing_and_others_are_as_they_were(scored):
+def test_grids_without_records_score_zero_and_do_not_change_the_others(scored):
     """Noise that empties the grids of some data sets."""
     x, y, entries = scored[300]
 
@@ -181,7 +181,7 @@ def test_grids_without_records_tell_nothing_and_others_are_as_they_were(scored):
 
 
 def test_a_grid_with_noise_is_divided_by_its_own_number_of_records(scored):
-    """A table with all counts multiplied says what it said, beside others with other factors."""
+    """A table with all counts multiplied has the same score, beside others with other factors."""
     x, y, entries = scored[300]
 
     def multiplied(counts, lanes, stride, part):
@@ -194,7 +194,7 @@ def test_a_grid_with_noise_is_divided_by_its_own_number_of_records(scored):
 
 
 def test_noise_sees_each_lane_once_under_a_number_of_its_own(rng):
-    """Lanes of several calls and shapes: whoever draws noise by the number never repeats one."""
+    """Over several calls and shapes: noise that is drawn from the number is never repeated."""
     x, y = related(rng, 300, 25)
     grids = [Grid(2, 2, 2), Grid(3, 6, 3), Grid(4, 6, 3)]
     seen, lock = [], threading.Lock()
@@ -223,7 +223,7 @@ def test_noise_sees_each_lane_once_under_a_number_of_its_own(rng):
     assert sum(finished) == len(expected)
 
 
-def test_independent_columns_on_a_full_grid_tell_nothing():
+def test_independent_columns_on_a_full_grid_score_zero():
     side = (np.arange(8) + 0.5) / 8
     x, y = (axis.reshape(1, -1).astype(np.float32) for axis in np.meshgrid(side, side))
     grids = [Grid(2, 4, 2), Grid(4, 8, 4)]
@@ -231,14 +231,14 @@ def test_independent_columns_on_a_full_grid_tell_nothing():
     assert not np.concatenate([found[grid] for grid in grids]).any()
 
 
-def test_a_diagonal_tells_everything():
+def test_a_diagonal_scores_one():
     x = ((np.arange(64) + 0.5) / 64).astype(np.float32)[None]
     for grid, value in best_entries(x, 1 - x, [Grid(2, 4, 2), Grid(4, 8, 4)]).items():
         assert value[0] == pytest.approx(1, abs=2e-6), grid
 
 
 def test_all_sizes_of_a_plan_are_read_off_one_set_of_entries(scored):
-    """A statistic is the largest of its grids, and no grid of another statistic counts."""
+    """A statistic is the largest entry of its own grids."""
     _, _, entries = scored[300]
     few, many = MICr(B=12, c=2).grids(0), [*MICr(B=12, c=2).grids(0), *STATISTICS[2].grids(0)]
     assert (micr(entries, few) <= micr(entries, many)).all()

@@ -35,7 +35,7 @@ def test_a_part_comes_back_as_it_was_computed(tmp_path):
         np.testing.assert_array_equal(found["n"], [25])
 
 
-def test_another_run_goes_on_where_the_first_one_was(tmp_path):
+def test_a_second_run_resumes_where_the_first_one_stopped(tmp_path):
     folder = tmp_path / "new" / "folder"
     first = Store(folder, DESCRIPTION)
     first.part("a", lambda: part(1))
@@ -64,7 +64,7 @@ def test_parts_of_another_run_are_refused(tmp_path):
     assert Store(tmp_path, DESCRIPTION).part("a", refuse)["micr"][0, 0] == 1
 
 
-def test_the_order_of_a_description_and_tuples_for_lists_are_no_other_run(tmp_path):
+def test_key_order_and_tuples_for_lists_do_not_change_a_description(tmp_path):
     Store(tmp_path, DESCRIPTION)
     Store(tmp_path, {"seed": 0, "records": (25, 250)})
 

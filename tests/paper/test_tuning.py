@@ -28,12 +28,12 @@ def folder(tmp_path_factory):
 
 
 def store(folder):
-    return Store(folder, TINY.described())
+    return Store(folder, TINY.description())
 
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often data sets are scored."""
+    """Counts how often data sets are scored."""
     calls, scored = [], tuning.scoring.best_entries
 
     def counting(*arguments, **keywords):
@@ -100,7 +100,7 @@ def test_values_are_the_statistics_of_the_data_sets(folder, counted):
 
 
 def test_an_interrupted_search_computes_only_what_is_missing(tmp_path, monkeypatch, counted):
-    """In parts of 100 distributions, the second of which is lost."""
+    """The search has parts of 100 distributions, and the second part is lost."""
     monkeypatch.setattr(tuning, "_SETS_TOGETHER", 100 * SETS)
     found = values(TINY, N, store(tmp_path))
     assert len(counted) == 2
@@ -111,19 +111,19 @@ def test_an_interrupted_search_computes_only_what_is_missing(tmp_path, monkeypat
 
 
 def test_releases_of_micr_geom_are_repeatable_and_share_no_noise(tmp_path, folder):
-    """The same whenever they are drawn, and of other noise at another epsilon, however near."""
+    """Repeated draws are equal; another epsilon, however close, has other noise."""
     once = geom_values(TINY, N, 1.0, store(folder))
     settings = TINY.published_geom(N)
     assert once.shape == (len(settings), 189, TINY.geom_sets)
     assert ((once >= 0) & (once <= 1)).all()
-    again = geom_values(TINY, N, 1.0, Store(tmp_path / "again", TINY.described()))
+    again = geom_values(TINY, N, 1.0, Store(tmp_path / "again", TINY.description()))
     np.testing.assert_array_equal(once, again)
     assert (geom_values(TINY, N, 1.001, store(folder)) != once).mean() > 0.9
 
 
-def test_with_epsilon_beyond_measure_micr_geom_is_micr(folder, tmp_path):
-    """exp(-25) of a cell's draws would differ."""
-    found = geom_values(TINY, N, 50.0, Store(tmp_path, TINY.described()))
+def test_with_huge_epsilon_micr_geom_is_micr(folder, tmp_path):
+    """A cell's draw differs with probability exp(-25)."""
+    found = geom_values(TINY, N, 50.0, Store(tmp_path, TINY.description()))
     for distribution in (5, 130):
         which = range(distribution, distribution + 1)
         x, y = family.data_sets(family.family(), which, N, range(TINY.geom_sets), seed=TINY.seed)

@@ -149,7 +149,7 @@ def test_clustermaps_tree_joins_at_average_distances():
 
 
 def test_clustermap_needs_every_pair():
-    with pytest.raises(ValueError, match="each of 45 pairs, this result has 9: use heatmap"):
+    with pytest.raises(ValueError, match="all 45 pairs, this result has 9: use heatmap"):
         grouped().top(9).plot.clustermap()
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_results import NAMES, result_of, statement_of
-from report_pages import HOSTILE, SMALL, Page, bought
+from report_pages import HOSTILE, SMALL, Page, one_histogram
 
 from dpmic_jax import MICrHistogram, MICrLap, secret_key, seeded_key
 from dpmic_jax.data.limits import CategoryLimits
@@ -94,8 +94,8 @@ def test_any_names_make_a_page_that_parses(names, secret):
 
 
 def test_nothing_on_the_page_can_load_or_send():
-    bought_pair, *_ = bought()
-    text = of_400().to_html(histograms=[bought_pair])
+    pair, *_ = one_histogram()
+    text = of_400().to_html(histograms=[pair])
     assert not re.search(r"https?:|//[a-z]|src=|@import|url\(|fetch|XMLHttp|WebSocket", text)
     page = Page(text)
     policy = page.one("meta", **{"http-equiv": "Content-Security-Policy"})["content"]
@@ -109,7 +109,7 @@ def test_nothing_on_the_page_can_load_or_send():
     assert not [element for element in page.elements if "style" in element or "href" in element]
 
 
-def test_the_statement_is_there_in_words():
+def test_the_page_contains_the_privacy_statement():
     found = result_of()
     page = Page(found.to_html())
     assert page.one("p", **{"class": "statement"})["text"] == found.statement.text()
@@ -119,15 +119,15 @@ def test_the_statement_is_there_in_words():
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 1.25, 9.99])
-def test_how_much_likelier_is_rounded_upwards(epsilon):
+def test_the_likelihood_ratio_on_the_page_is_rounded_up(epsilon):
     text = result_of(statement=statement_of(epsilon=epsilon, delta=0.0)).to_html()
     (said,) = re.findall(r"more than ([0-9.]+) times as likely", text)
     assert math.exp(epsilon) <= float(said) < math.exp(epsilon) * 1.01
-    assert "but for a chance" not in text
+    assert "except with probability" not in text
 
 
 @pytest.mark.parametrize("secret", [True, False])
-def test_what_is_seeded_says_so_wherever_it_is_looked_at(secret):
+def test_seeded_results_are_marked_everywhere_on_the_page(secret):
     text = result_of(key_is_secret=secret).to_html()
     page = Page(text)
     assert page.one("title")["text"].startswith(SEEDED) is not secret
@@ -137,7 +137,7 @@ def test_what_is_seeded_says_so_wherever_it_is_looked_at(secret):
 
 
 def test_seeded_histograms_stamp_the_page_of_a_secret_screen():
-    pair, *_ = bought(key=seeded_key(1))
+    pair, *_ = one_histogram(key=seeded_key(1))
     page = Page(of_400().to_html(histograms=[pair]))
     assert page.one("p", **{"class": "seeded"})["text"] == SEEDED
     assert len(page.all("text", **{"class": "stamp"})) == 1
@@ -145,7 +145,7 @@ def test_seeded_histograms_stamp_the_page_of_a_secret_screen():
 
 def test_a_histogram_is_the_release_in_the_cells_that_can_hold_records():
     """At an epsilon of 400 no noise is left: counts are those of the records."""
-    pair, age, dose = bought(epsilon=400.0)
+    pair, age, dose = one_histogram(epsilon=400.0)
     assert not pair.release.counts.sum() - 400
     side = pair.side
     (shown,) = Page(of_400().to_html(histograms=[pair])).content["histograms"]
@@ -176,7 +176,7 @@ def test_cells_of_categories_are_called_what_they_hold(side, count):
 
 
 def test_noisy_counts_are_on_the_page_and_estimates_add_up():
-    pair, *_ = bought()
+    pair, *_ = one_histogram()
     (shown,) = Page(of_400().to_html(histograms=[pair])).content["histograms"]
     places = [side * (2 * i + 1) // 6 for i, side in enumerate([pair.side] * 3)]
     assert shown["counts"] == pair.release.counts[:, places].tolist()
@@ -184,12 +184,12 @@ def test_noisy_counts_are_on_the_page_and_estimates_add_up():
     assert np.min(shown["records"]) >= 0
 
 
-def test_what_histograms_cost_is_said_apart_and_together():
-    pair, *_ = bought()
+def test_the_page_states_the_cost_of_histograms_separately_and_in_total():
+    pair, *_ = one_histogram()
     text = Page(of_400().to_html(histograms=[pair])).one("main")["text"]
-    assert "as one event of its own: one histogram for epsilon = 0.5, delta = 0 (" in text
+    assert "as one event: one histogram for epsilon = 0.5, delta = 0 (" in text
     assert "epsilon = 1.75, delta = 3e-07 for the values and the histograms together" in text
-    assert "not charged to a ledger: count it together" in text
+    assert "not charged to a ledger: account for it with" in text
     rng = np.random.default_rng(0)
     two = MICrHistogram(epsilon=0.25, design=SMALL).release_batch(
         rng.random((400, 3)), pairs=[(0, 1), (0, 2)], bounds=[(0, 1)] * 3, key=secret_key()
@@ -208,8 +208,8 @@ def test_what_histograms_cost_is_said_apart_and_together():
     assert titles == [f"{name} against age" for name in NAMES[1:3]]
 
 
-def test_costs_that_do_not_come_out_even_are_rounded_upwards():
-    pair, *_ = bought()
+def test_costs_are_rounded_up():
+    pair, *_ = one_histogram()
     each = 0.7 / 3
     event = MICrHistogram(epsilon=each, design=SMALL).event(n=400, count=3)
     three = {"event": event, "counts": np.zeros((3, 12, 12), int), "mass": np.zeros((3, 12, 12))}
@@ -246,14 +246,14 @@ def test_the_axis_of_numbers_with_missing_values_has_a_cell_for_them():
 
 
 def test_histograms_of_something_else_are_refused():
-    pair, *_ = bought()
+    pair, *_ = one_histogram()
     with pytest.raises(ValueError, match="expected histograms of the table of the result"):
         result_of().to_html(histograms=[pair])
-    with pytest.raises(ValueError, match="records a person: 400 and 3"):
+    with pytest.raises(ValueError, match="records per person: 400 and 3"):
         result_of(statement=statement_of(n=400, records=3)).to_html(histograms=[pair])
-    with pytest.raises(ValueError, match="a column 'dose', the result has not"):
+    with pytest.raises(ValueError, match="the column 'dose', the result does not"):
         of_400(names=("age", "b", "c", "d", "e")).to_html(histograms=[pair])
-    with pytest.raises(ValueError, match="the axes of 1 pairs, as many as were released, got 2"):
+    with pytest.raises(ValueError, match="axes of the 1 released pairs, got those of 2"):
         Histograms(axes=pair.axes * 2, release=pair.release)
     other = dataclasses.replace(pair.release, event=MICrLap(epsilon=1.0).event(n=400))
     with pytest.raises(ValueError, match="expected a release of MICrHistogram, got one of MICrLap"):
@@ -261,15 +261,15 @@ def test_histograms_of_something_else_are_refused():
 
 
 def test_histograms_say_how_many_records_a_person_may_own():
-    pair, *_ = bought(records=3)
+    pair, *_ = one_histogram(records=3)
     found = result_of(statement=statement_of(n=400, records=3))
     text = Page(found.to_html(histograms=[pair])).one("main")["text"]
-    assert "No one's records, at most 3, made anything" in text
-    assert "each of a person's 3 records moves two of them by one" in text
+    assert "if one person's records, at most 3, were replaced" in text
+    assert "each of a person's 3 records changes two of them by one" in text
 
 
 def test_the_same_release_is_the_same_page(tmp_path):
-    pair, *_ = bought()
+    pair, *_ = one_histogram()
     text = of_400().to_html(tmp_path / "page.html", histograms=[pair])
     assert (tmp_path / "page.html").read_bytes() == text.encode()
     assert of_400().to_html(histograms=[pair]) == text

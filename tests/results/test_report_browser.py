@@ -16,7 +16,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 from made_results import result_of, statement_of
-from report_pages import HOSTILE, bought
+from report_pages import HOSTILE, one_histogram
 
 from dpmic_jax.results import SEEDED
 
@@ -71,7 +71,7 @@ def opened(browser, tmp_path):
 
 
 def whole_page(**changes):
-    pair, *_ = bought()
+    pair, *_ = one_histogram()
     given = {"names": NAMES, "statement": statement_of(n=400), **changes}
     return result_of(**given), result_of(**given).to_html(histograms=[pair])
 
@@ -249,7 +249,7 @@ def test_a_cell_of_the_map_tells_its_value(opened):
 def test_a_cell_of_a_histogram_tells_its_count(opened):
     from selenium.webdriver.common.keys import Keys
 
-    pair, *_ = bought()
+    pair, *_ = one_histogram()
     driver = opened(result_of(statement=statement_of(n=400)).to_html(histograms=[pair]))
     box = driver.find_element("css selector", ".histogram .box")
     for key in (Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_DOWN):

@@ -74,7 +74,7 @@ def test_top_is_the_head_of_the_ranking():
 
 @pytest.mark.parametrize("rows", [10, 0])
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames_come_in_the_callers_flavour(make, rows):
+def test_frames_are_of_the_callers_library(make, rows):
     frame = make({"a": [1.0, 2.0]})
     pairs = result_of().pairs[:rows]
     found = result_of(pairs=pairs, mic=np.linspace(0, 1, rows), backend=backend_of(frame))
@@ -90,7 +90,7 @@ def test_frames_come_in_the_callers_flavour(make, rows):
     assert columns["dependent"] == found.dependent.tolist()
 
 
-def test_arrays_have_no_flavour_and_give_pandas():
+def test_results_of_arrays_are_pandas_frames():
     assert backend_of(np.ones((3, 2))) is None
     assert isinstance(result_of().to_frame(), pd.DataFrame)
 
@@ -108,7 +108,7 @@ def reachable(start):
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_no_way_leads_from_a_result_to_the_data(make):
+def test_a_result_keeps_no_reference_to_the_data(make):
     data = {name: np.arange(50.0) for name in NAMES}
     frame = make(data)
     names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
@@ -138,7 +138,7 @@ def test_a_result_cannot_be_changed():
         found.statement.epsilon = 0.1
 
 
-def test_what_differs_is_not_equal():
+def test_results_that_differ_are_not_equal():
     found = result_of()
     changes = {
         "names": (*NAMES[:-1], "other"),

@@ -30,18 +30,18 @@ def test_neither_order_nor_batches_matter(rows, random, batch):
     assert digest(shuffled, batch=batch) == digest(rows)
 
 
-def test_how_often_a_record_is_there_counts():
+def test_the_multiplicity_of_a_record_matters():
     """A sum that forgot it, such as by exclusive or, would call these the same."""
     a, b, c, d = (1.0, 2.0), (3.0, 4.0), (5.0, 6.0), (7.0, 8.0)
     assert digest([a, a, b, b]) != digest([c, c, d, d])
     assert digest([a, a, a, b]) != digest([a, b, b, b])
 
 
-def test_which_column_a_value_is_in_counts():
+def test_the_column_of_a_value_matters():
     assert digest([(1.0, 2.0)]) != digest([(2.0, 1.0)])
 
 
-def test_equal_numbers_are_the_same_but_for_their_type():
+def test_equal_numbers_of_different_types_have_different_digests():
     """By which cuts are rounded: 0.7 in 32 bits is above a cut at 0.7 there, and below it in 64."""
     rows = [(0.0, 1.0), (2.0, 3.0)]
     expected = digest(rows)
@@ -51,5 +51,5 @@ def test_equal_numbers_are_the_same_but_for_their_type():
 
 
 @pytest.mark.parametrize("other", [seeded_key(4), secret_key()])
-def test_without_the_key_it_cannot_be_compared(other):
+def test_digests_under_different_keys_differ(other):
     assert digest([(1.0, 2.0)], other) != digest([(1.0, 2.0)])

@@ -24,14 +24,14 @@ def key(request):
 
 
 @given(st.binary(max_size=100), st.text(max_size=20), st.sampled_from(list(KEYS)))
-def test_what_was_encrypted_comes_back(content, purpose, kind):
+def test_decryption_inverts_encryption(content, purpose, kind):
     encrypted = encrypt(content, key=KEYS[kind], purpose=purpose)
     assert len(encrypted) == len(content) + OVERHEAD
     assert decrypt(encrypted, key=KEYS[kind], purpose=purpose) == content
 
 
 @pytest.mark.parametrize("length", [*range(70), 1000, 4096])
-def test_every_length_comes_back(length):
+def test_decryption_inverts_encryption_of_every_length(length):
     content = bytes(range(256)) * 16
     encrypted = encrypt(content[:length], key=KEYS["seeded"], purpose="x")
     assert decrypt(encrypted, key=KEYS["seeded"], purpose="x") == content[:length]
@@ -48,7 +48,7 @@ def test_another_key_or_purpose_is_refused(key):
             decrypt(encrypted, key=key, purpose=purpose)
 
 
-def test_any_flipped_bit_is_noticed(key):
+def test_any_flipped_bit_is_refused(key):
     encrypted = encrypt(bytes(range(12)), key=key, purpose="x")
     for place in range(len(encrypted)):
         for bit in range(8):
@@ -58,7 +58,7 @@ def test_any_flipped_bit_is_noticed(key):
                 decrypt(bytes(changed), key=key, purpose="x")
 
 
-def test_anything_cut_off_or_added_is_noticed(key):
+def test_truncated_or_extended_bytes_are_refused(key):
     encrypted = encrypt(bytes(range(12)), key=key, purpose="x")
     for length in range(len(encrypted)):
         with pytest.raises(DecryptionError):
@@ -73,7 +73,7 @@ def test_the_same_bytes_are_never_encrypted_the_same(key):
         assert len({encrypted[part] for encrypted in several}) == 8
 
 
-def test_what_is_encrypted_looks_like_noise(key):
+def test_encrypted_bytes_look_random(key):
     """Of 8000 bits set at random, as many are ones as chance allows (8 standard deviations)."""
     hidden = encrypt(bytes(1000), key=key, purpose="x")[12:-16]
     ones = int(np.unpackbits(np.frombuffer(hidden, np.uint8)).sum())
@@ -100,7 +100,7 @@ def test_a_refusal_shows_nothing(key):
     assert "SECRET" not in str(caught.value)
 
 
-def test_it_is_chacha20_of_the_purposes_own_key(monkeypatch):
+def test_the_cipher_is_chacha20_with_a_key_of_the_purpose(monkeypatch):
     """By the block function of RFC 8439 that noise is drawn with, which shares no code with it."""
     keys = []
     aead = encryption.ChaCha20Poly1305

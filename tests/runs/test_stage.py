@@ -1,4 +1,4 @@
-"""What an interrupt finds: it waits for a charge that is under way, and then tells the truth."""
+"""What an interrupt finds: it waits for a charge that is under way, and then tells the outcome."""
 
 from pathlib import Path
 
@@ -17,17 +17,19 @@ def fresh():
     stage.reset()
 
 
-def test_each_stage_has_its_code_and_its_truth():
-    assert (stage.now().code(2), stage.now().truth) == (2, "nothing was charged")
+def test_each_stage_has_its_code_and_its_outcome():
+    assert (stage.now().code(2), stage.now().outcome) == (2, "nothing was charged")
     stage.begun(resume=FOLDER)
     assert stage.now().code(2) == 4
-    assert stage.now().truth == f"the same command goes on in {FOLDER}"
+    assert stage.now().outcome == f"repeat the command to resume from {FOLDER}"
     stage.charged(resume=FOLDER)
     assert stage.now().code(2) == 4
-    assert stage.now().truth == f"the same command goes on in {FOLDER}, and is not charged again"
+    assert (
+        stage.now().outcome == f"repeat the command to resume from {FOLDER}, at no further charge"
+    )
     stage.charged(resume=None)
     assert stage.now().code(130) == 5
-    assert "what was charged is spent" in stage.now().truth
+    assert "the charge is spent" in stage.now().outcome
     stage.done()
     assert stage.now() == Stage(charged=True, done=True)
     stage.reset()

@@ -92,7 +92,7 @@ def client(cluster):
 
 
 @pytest.fixture
-def book(tmp_path):
+def ledger(tmp_path):
     return create_ledger(tmp_path / "ledger", Budget(99.0), name="x", schema=schema_of(WIDE))
 
 
@@ -135,9 +135,9 @@ def grave(client, tmp_path):
     client.run(restored)
 
 
-def test_one_of_three_workers_killed_half_way_changes_no_bit(client, grave, file, book, tmp_path):
+def test_one_of_three_workers_killed_half_way_changes_no_bit(client, grave, file, ledger, tmp_path):
     out, (path, pids) = tmp_path / "run", grave
-    found = on_workers(file, client, out, ask=TopK(4), ledger=book)
+    found = on_workers(file, client, out, ask=TopK(4), ledger=ledger)
     killed, left = int(path.read_text()), set(client.run(os.getpid).values())
     assert killed in pids
     assert killed not in left
@@ -145,7 +145,7 @@ def test_one_of_three_workers_killed_half_way_changes_no_bit(client, grave, file
     here = screened(file, bounds=WIDE, ask=TopK(4))
     np.testing.assert_array_equal(found.mic, here.mic)
     np.testing.assert_array_equal(found.pairs, here.pairs)
-    assert len(book.events) == 1
+    assert len(ledger.events) == 1
     assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
 
 
@@ -242,7 +242,7 @@ class Client:
         pass
 
 
-def test_what_travels_to_workers_has_neither_the_key_nor_a_record(parquet, folder, monkeypatch):
+def test_workers_are_sent_neither_the_key_nor_a_record(parquet, folder, monkeypatch):
     marker, key, client = 0.12345678901234567, secret_key(), Client(b"", monkeypatch)
     key_file.save(folder.path / "key", key)
     secret = np.asarray(jax.random.key_data(key.key)).tobytes()
@@ -268,7 +268,7 @@ def columns_of(task):
     return next(task.source.batches(N))
 
 
-def test_a_selecting_asks_tile_travels_sealed(parquet, folder):
+def test_a_tile_of_noisy_scores_leaves_a_worker_encrypted(parquet, folder):
     """The noisy scores of all pairs together are not private."""
     key_file.save(folder.path / "key", secret_key())
     task = a_task(parquet(), TopK(4))
@@ -282,7 +282,7 @@ def test_a_selecting_asks_tile_travels_sealed(parquet, folder):
     np.testing.assert_array_equal(unpacked(task.plan, 1, again, folder.key), scores)
 
 
-def test_values_travel_noised(parquet, folder):
+def test_values_leave_a_worker_with_noise(parquet, folder):
     key_file.save(folder.path / "key", seeded_key(1))
     task = a_task(parquet(), AllPairs(), size=21)
     found = np.frombuffer(one_tile(task, folder, 0), "<i4")
@@ -300,10 +300,10 @@ def test_seeded_runs_of_two_tables_do_not_share_what_a_worker_holds(parquet, fol
         found.append(unpacked(task.plan, 0, one_tile(task, folder, 0), folder.key))
     np.testing.assert_array_equal(found[0], found[2])
     assert (found[0] != found[1]).any()
-    assert len(on_a_worker._held) == 1
+    assert len(on_a_worker._cached) == 1
 
 
-def test_a_worker_without_the_key_says_so(parquet, folder):
+def test_a_worker_without_the_key_raises(parquet, folder):
     task = a_task(parquet(), TopK(4))
     for work in (lambda: one_tile(task, folder, 0), lambda: some_values(task, folder, [[0, 1]])):
         with pytest.raises(KeyLostError, match="there is no key"):
@@ -311,25 +311,25 @@ def test_a_worker_without_the_key_says_so(parquet, folder):
 
 
 @pytest.mark.parametrize("error", [CancelledError(), distributed.KilledWorker("t", None, 3)])
-def test_a_cluster_that_gives_up_leaves_a_run_that_goes_on(error, parquet, folder, monkeypatch):
+def test_a_run_resumes_after_its_cluster_gave_up(error, parquet, folder, monkeypatch):
     task = a_task(parquet(), TopK(4))
     crew = Cluster(task, folder, Client(error, monkeypatch))
-    with pytest.raises(WorkersLostError, match="repeat the call to go on"):
+    with pytest.raises(WorkersLostError, match="repeat the call to resume"):
         list(crew.tiles([0], lambda _: None))
-    with pytest.raises(WorkersLostError, match="repeat the call to go on"):
+    with pytest.raises(WorkersLostError, match="repeat the call to resume"):
         crew.noised(task.plan.pairs[:1])
 
 
 @pytest.mark.parametrize(
     ("changes", "said"), [({"out": None}, "needs out="), ({"table": None}, "CSV or Parquet file")]
 )
-def test_what_workers_could_not_do_is_refused_before_the_charge(
-    changes, said, file, book, tmp_path, monkeypatch
+def test_a_run_that_workers_cannot_read_is_refused_before_the_charge(
+    changes, said, file, ledger, tmp_path, monkeypatch
 ):
-    settings = {"table": file, "bounds": WIDE, "ledger": book, "out": tmp_path / "run", **changes}
+    settings = {"table": file, "bounds": WIDE, "ledger": ledger, "out": tmp_path / "run", **changes}
     if settings["table"] is None:
         settings |= {"table": columns(), "bounds": BOUNDS, "ledger": None}
     with pytest.raises(ValueError, match=said):
         screened(client=Client(b"", monkeypatch), **settings)
-    assert book.events == ()
+    assert ledger.events == ()
     assert not (tmp_path / "run").exists()

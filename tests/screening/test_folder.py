@@ -74,7 +74,7 @@ def tile_files(out):
 
 @pytest.mark.parametrize("ask", ASKS)
 @pytest.mark.parametrize("tiles", [0, 2])
-def test_an_interrupted_run_goes_on_to_the_same_bits_and_is_charged_once(
+def test_an_interrupted_run_resumes_bit_for_bit_and_is_charged_once(
     ask, tiles, out, ledger, stops, monkeypatch
 ):
     begun(out, stops, monkeypatch, tiles, ask=ask, ledger=ledger)
@@ -117,7 +117,7 @@ def test_a_finished_run_of_version_0_1_0_gives_its_result_again(out):
         screened(out=out, bounds=wider)
 
 
-def test_tiles_that_are_there_are_not_computed_again(out, stops, monkeypatch):
+def test_stored_tiles_are_not_computed_again(out, stops, monkeypatch):
     begun(out, stops, monkeypatch, tiles=2)
     asked, real = [], Folder.keep_tile
 
@@ -130,7 +130,7 @@ def test_tiles_that_are_there_are_not_computed_again(out, stops, monkeypatch):
     assert asked == [2]
 
 
-def test_a_run_goes_on_with_other_resources(out, stops, monkeypatch):
+def test_a_run_resumes_with_other_resources(out, stops, monkeypatch):
     begun(out, stops, monkeypatch)
     assert same_bits(screened(out=out, resources=Resources(tile=64, rows=100)), screened())
 
@@ -153,7 +153,7 @@ def test_a_damaged_tile_is_computed_again(ask, damage, out, stops, monkeypatch):
     assert same_bits(screened(ask=ask, out=out), screened(ask=ask))
 
 
-def test_a_sealed_tile_of_another_place_is_computed_again(out, stops, monkeypatch):
+def test_an_encrypted_tile_under_another_number_is_computed_again(out, stops, monkeypatch):
     ask = TopK(4)
     begun(out, stops, monkeypatch, ask=ask)
     first, second = tile_files(out)
@@ -161,7 +161,7 @@ def test_a_sealed_tile_of_another_place_is_computed_again(out, stops, monkeypatc
     assert same_bits(screened(ask=ask, out=out), screened(ask=ask))
 
 
-def test_what_others_put_among_the_tiles_is_passed_over_and_left(out, stops, monkeypatch):
+def test_other_files_among_the_tiles_are_ignored_and_kept(out, stops, monkeypatch):
     begun(out, stops, monkeypatch)
     shutil.copy(tile_files(out)[0], out / "tiles" / "00000099")
     (out / "tiles" / "00notes").write_text("mine")
@@ -171,7 +171,7 @@ def test_what_others_put_among_the_tiles_is_passed_over_and_left(out, stops, mon
     assert (out / "tiles" / "00notes").read_text() == "mine"
 
 
-def test_tiles_without_their_run_are_not_another_runs(out, stops, monkeypatch):
+def test_tiles_without_a_description_are_not_used_by_another_run(out, stops, monkeypatch):
     """They would have the noise of a key that is gone, and of another event."""
     begun(out, stops, monkeypatch, seed=5)
     (out / "run.json").unlink()
@@ -197,7 +197,7 @@ def test_a_finished_run_of_a_secret_key_stays(out):
     assert same_bits(screened(out=out, key=secret_key()), first)
 
 
-def test_what_a_kill_leaves_after_the_result_is_cleared_away(out, monkeypatch):
+def test_files_left_by_a_kill_after_the_result_are_removed(out, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Folder, "clear", lambda self: None)
         first = screened(out=out)
@@ -208,7 +208,7 @@ def test_what_a_kill_leaves_after_the_result_is_cleared_away(out, monkeypatch):
     assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
 
 
-def test_notes_beside_a_run_do_not_hinder_it(out, stops, monkeypatch):
+def test_other_files_beside_a_run_do_not_stop_it(out, stops, monkeypatch):
     begun(out, stops, monkeypatch)
     (out / "notes.txt").write_text("of the user")
     first = screened(out=out)
@@ -246,7 +246,7 @@ def test_the_folder_of_another_run_is_refused_and_left_as_it_is(
     assert before == {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
 
-def test_the_share_of_a_selecting_ask_cannot_change_half_way(out, stops, monkeypatch):
+def test_a_resumed_run_cannot_change_its_selection_fraction(out, stops, monkeypatch):
     """Scores at 0.9 of epsilon and values at 0.9 of it would cost 1.8 of what was charged."""
     begun(out, stops, monkeypatch, ask=TopK(4, selection_fraction=0.9))
     with pytest.raises(ValueError, match="other settings"):
@@ -260,7 +260,7 @@ def test_a_file_that_has_changed_is_refused(finished, out, file, stops, monkeypa
     else:
         begun(out, stops, monkeypatch, table=file)
     os.utime(file, ns=(1, 1))
-    with pytest.raises(ValueError, match="the table's file has changed since"):
+    with pytest.raises(ValueError, match="its file has changed since"):
         screened(file, out=out)
 
 
@@ -271,7 +271,7 @@ def changed(value, record=5):
     return table
 
 
-def test_a_run_does_not_go_on_with_one_other_record(out, ledger, stops, monkeypatch):
+def test_a_run_is_not_resumed_with_one_other_record(out, ledger, stops, monkeypatch):
     """The noise of two tables from one key would cancel in a difference."""
     begun(out, stops, monkeypatch, key=secret_key(), ledger=ledger)
     before = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
@@ -359,26 +359,26 @@ def test_a_users_folder_of_tiles_named_by_dates_is_left(out):
         (out / name).unlink()
     (out / "tiles").mkdir()
     (out / "tiles" / "20240101").write_text("slate")
-    with pytest.raises(ValueError, match="holds '20240101', no tile"):
+    with pytest.raises(ValueError, match="holds '20240101', which is no tile"):
         screened(out=out)
     assert (out / "tiles" / "20240101").read_text() == "slate"
 
 
 @pytest.mark.parametrize("name", ["run.json", "key", "lock", "result.json"])
-def test_what_is_no_file_is_refused_and_not_waited_for(name, out):
+def test_a_special_file_in_the_folder_is_refused_without_waiting(name, out):
     screened(out=out)
     (out / name).unlink(missing_ok=True)
     os.mkfifo(out / name)
-    with pytest.raises(ValueError, match="is not what a run makes"):
+    with pytest.raises(ValueError, match="is not a file of a run"):
         screened(out=out)
 
 
 def test_another_ledger_is_refused(tmp_path, out, ledger, stops, monkeypatch):
     begun(out, stops, monkeypatch, ledger=ledger)
     other = create_ledger(tmp_path / "b", Budget(99.0), name="small", schema=schema_of(BOUNDS))
-    for book in (other, None):
+    for wrong in (other, None):
         with pytest.raises(ValueError, match="another ledger"):
-            screened(out=out, ledger=book)
+            screened(out=out, ledger=wrong)
     assert other.events == ()
 
 
@@ -395,7 +395,7 @@ def test_a_damaged_description_is_refused(content, out):
 def test_a_result_without_its_description_is_refused(out):
     screened(out=out)
     (out / "run.json").unlink()
-    with pytest.raises(ValueError, match=r"not the run\.json of its run; use a new folder"):
+    with pytest.raises(ValueError, match=r"but no run\.json; use a new folder"):
         screened(out=out)
 
 
@@ -403,7 +403,7 @@ def test_a_result_without_its_description_is_refused(out):
 def test_a_folder_of_something_else_is_refused(name, out):
     out.mkdir()
     (out / name).write_text("mine")
-    with pytest.raises(ValueError, match="which is no run's; use a new folder"):
+    with pytest.raises(ValueError, match="which belongs to no run; use a new folder"):
         screened(out=out)
     assert [entry.name for entry in out.iterdir()] == [name]
 
@@ -412,7 +412,7 @@ def test_a_folder_with_a_key_and_tiles_of_the_user_is_refused_and_left_as_it_is(
     (out / "tiles").mkdir(parents=True)
     (out / "tiles" / "roof.txt").write_text("slate")
     (out / "key").write_text("of my house")
-    with pytest.raises(ValueError, match="which is no run's; use a new folder"):
+    with pytest.raises(ValueError, match="which belongs to no run; use a new folder"):
         screened(out=out)
     assert (out / "key").read_text() == "of my house"
     assert (out / "tiles" / "roof.txt").read_text() == "slate"
@@ -445,7 +445,7 @@ def test_nothing_is_written_through_a_link(name, begins, out, tmp_path, stops, m
         shutil.rmtree(out / name)
     (out / name).unlink(missing_ok=True)
     (out / name).symlink_to(target)
-    with pytest.raises(ValueError, match="is a link, which no run makes"):
+    with pytest.raises(ValueError, match="is a link, which no run creates"):
         screened(out=out)
     assert list(target.iterdir()) == [] if name == "tiles" else target.read_text() == "mine"
 
@@ -479,7 +479,7 @@ def test_a_file_is_no_folder(out):
 
 
 def test_one_process_at_a_time(out):
-    with Folder(out).locked(), pytest.raises(ValueError, match="another process is at work"):
+    with Folder(out).locked(), pytest.raises(ValueError, match="another process is using"):
         screened(out=out)
     screened(out=out)
 
@@ -502,13 +502,13 @@ def test_the_key_is_for_its_owner_only_and_goes_with_the_run(out, stops, monkeyp
         (lambda key: key.chmod(0o644), "may be read by others"),
     ],
 )
-def test_a_lost_key_costs_a_new_charge_and_that_is_said(
+def test_a_run_with_a_lost_key_says_that_a_new_run_is_charged(
     lose, said, seeded, out, ledger, stops, monkeypatch
 ):
     settings = {"ledger": ledger, **({} if seeded else {"key": secret_key()})}
     begun(out, stops, monkeypatch, **settings)
     lose(out / "key")
-    with pytest.raises(KeyLostError, match=rf"{said}(.|\n)*costs a new charge"):
+    with pytest.raises(KeyLostError, match=rf"{said}(.|\n)*is charged again"):
         screened(out=out, **settings)
     assert len(ledger.events) == 1
     assert len(tile_files(out)) == 2

@@ -23,25 +23,25 @@ def ledger(tmp_path):
     return create_ledger(tmp_path / "ledger", Budget(99.0), name="t", schema=schema_of(BOUNDS))
 
 
-def bought(result, **changes):
+def histograms_of(result, **changes):
     settings = {"pairs": [("a", "b")], "bounds": BOUNDS, "epsilon": 1.0, "key": secret_key()}
     table = changes.pop("table", columns())
     return release_histograms(result, table, **{**settings, **changes})
 
 
-def test_a_run_that_is_done_is_of_its_bounds(result, ledger, tmp_path):
+def test_a_finished_run_is_refused_with_other_bounds(result, ledger, tmp_path):
     """Or the counts of one range would be shown with the axes of another."""
-    first = bought(result, ledger=ledger, out=tmp_path / "run")
-    again = bought(result, ledger=ledger, out=tmp_path / "run")
+    first = histograms_of(result, ledger=ledger, out=tmp_path / "run")
+    again = histograms_of(result, ledger=ledger, out=tmp_path / "run")
     np.testing.assert_array_equal(first.release.counts, again.release.counts)
     assert again.axes == first.axes
     assert again.release.event == first.release.event
     with pytest.raises(ValueError, match="holds a run with other"):
-        bought(result, ledger=ledger, out=tmp_path / "run", bounds=WIDER)
+        histograms_of(result, ledger=ledger, out=tmp_path / "run", bounds=WIDER)
     assert len(ledger.events) == 1
 
 
-def test_a_copy_does_not_go_on_with_other_bounds(result, ledger, tmp_path, monkeypatch):
+def test_a_copied_run_is_not_resumed_with_other_bounds(result, ledger, tmp_path, monkeypatch):
     """Two histograms of one noise would tell their exact difference."""
 
     def stop(*_):
@@ -50,18 +50,18 @@ def test_a_copy_does_not_go_on_with_other_bounds(result, ledger, tmp_path, monke
     with monkeypatch.context() as patched:
         patched.setattr("dpmic_jax.mechanisms.histogram.cell_counts", stop)
         with pytest.raises(KeyboardInterrupt):
-            bought(result, ledger=ledger, out=tmp_path / "run")
+            histograms_of(result, ledger=ledger, out=tmp_path / "run")
     shutil.copytree(tmp_path / "run", tmp_path / "copy")
     with pytest.raises(ValueError, match="holds a run with other"):
-        bought(result, ledger=ledger, out=tmp_path / "copy", bounds=WIDER)
+        histograms_of(result, ledger=ledger, out=tmp_path / "copy", bounds=WIDER)
     with pytest.raises(ValueError, match="other records than these"):
-        bought(result, ledger=ledger, out=tmp_path / "copy", table=columns(seed=8))
-    bought(result, ledger=ledger, out=tmp_path / "run")
+        histograms_of(result, ledger=ledger, out=tmp_path / "copy", table=columns(seed=8))
+    histograms_of(result, ledger=ledger, out=tmp_path / "run")
     assert len(ledger.events) == 1
 
 
 def test_bad_pairs_are_refused_before_anything_is_charged(result, ledger):
     for pairs, said in (([], "at least one"), ([("a", "z")], "no column 'z'")):
         with pytest.raises(ValueError, match=said):
-            bought(result, ledger=ledger, pairs=pairs)
+            histograms_of(result, ledger=ledger, pairs=pairs)
     assert ledger.events == ()

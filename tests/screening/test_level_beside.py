@@ -57,7 +57,7 @@ def test_a_screen_of_default_settings_simulates_nothing(no_simulation):
     )
 
 
-def test_what_goes_wrong_with_a_level_ends_the_screen(no_simulation):
+def test_an_error_in_the_threshold_ends_the_screen(no_simulation):
     with pytest.raises(SimulationError):
         screened(ask=TopK(2))
 
@@ -80,7 +80,7 @@ def test_a_level_is_found_while_the_screen_works(monkeypatch):
 
 
 @pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
-def test_what_ends_the_work_does_not_wait_for_the_level(monkeypatch, problem):
+def test_an_error_in_the_screen_does_not_wait_for_the_threshold(monkeypatch, problem):
     begun, go_on, ended = (threading.Event() for _ in range(3))
 
     def level(plan):

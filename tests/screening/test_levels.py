@@ -15,7 +15,7 @@ from dpmic_jax import MICr
 from dpmic_jax.mic.grids import all_sizes, definition, ladder
 from dpmic_jax.paper import levels as making
 from dpmic_jax.screening import default_screen_statistic, simulation
-from dpmic_jax.screening.levels import MOST_RECORDS, made_by, shipped
+from dpmic_jax.screening.levels import MOST_RECORDS, shipped
 from dpmic_jax.screening.simulation import micr_values
 
 FILE = resources.files("dpmic_jax.screening").joinpath("levels.json")
@@ -114,18 +114,18 @@ def test_what_scores_the_same_grids_has_the_same_level():
         MICr(B=60, c=5, sizes=ladder(1.5), master=definition),
     ],
 )
-def test_other_settings_are_not_in_it(statistic):
+def test_other_settings_are_not_in_the_table(statistic):
     assert shipped(statistic, 5000) is None
 
 
-def test_n_outside_of_it_is_not_in_it():
+def test_n_outside_of_the_table_is_not_found():
     assert shipped(MICr(B=4, c=1), 3) is None
     assert shipped(MICr(B=4, c=1), MOST_RECORDS + 1) is None
     assert shipped(MICr(B=150, c=5, sizes=ladder(1.5)), 1000) is None
 
 
 def test_the_file_says_how_it_was_made_and_is_small():
-    assert made_by() == TABLE["command"] == "dpmic paper levels"
+    assert TABLE["command"] == "dpmic paper levels"
     assert (TABLE["seed"], TABLE["columns"]) == (simulation.SEED, making.COLUMNS)
     assert len(FILE.read_bytes()) < 50_000
 

@@ -48,7 +48,7 @@ def moves(plan, table, neighbour):
 
 @pytest.mark.parametrize("records", [1, 3])
 @pytest.mark.parametrize("ask", ASKS, ids=str)
-def test_no_pair_moves_further_than_the_noise_covers(rng, ask, records):
+def test_no_pair_changes_by_more_than_the_sensitivity(rng, ask, records):
     n = 12
     settled = planned(ask, n, records)
     for _ in range(12):

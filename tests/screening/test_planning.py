@@ -40,7 +40,7 @@ def planned(ask=None, *, epsilon=1.0, delta=0.0, n=20_000, records=1, names=COLU
     return plan(**settings)
 
 
-def moved(n, records=1):
+def sensitivity(n, records=1):
     """What one person's records do to a MICr: delta(n) / n each, and 6 units of 2^-26."""
     one = (math.log2(n) + (n - 1) * math.log2(n / (n - 1))) / n
     return min(1.0, records * (one + 6 * 2**-26))
@@ -84,7 +84,7 @@ def test_values_without_delta_have_laplace_noise_of_scale_pairs_times_delta_over
 ):
     found = planned(ask, epsilon=epsilon, n=n)
     assert isinstance(found.values, LatticeLaplace)
-    assert close(found.values.scale, pairs * moved(n) / epsilon)
+    assert close(found.values.scale, pairs * sensitivity(n) / epsilon)
     assert found.noise_sd == math.sqrt(2) * found.values.scale
     assert (found.released, len(found.pairs), found.choice) == (pairs, pairs, None)
     assert isinstance(found.event.guarantee, PureDP)
@@ -97,7 +97,7 @@ def test_values_with_delta_have_gaussian_noise_of_the_tight_conversion(epsilon, 
     # 2/64 of delta are kept for events' own deltas and for noise that is off its law.
     rho = rho_of(epsilon, delta * (1 - 2 / 64))
     assert isinstance(found.values, LatticeGauss)
-    assert close(found.noise_sd, moved(20_000) * math.sqrt(PAIRS / (2 * rho)))
+    assert close(found.noise_sd, sensitivity(20_000) * math.sqrt(PAIRS / (2 * rho)))
     assert isinstance(found.event.guarantee, ZCDP)
     assert found.event.rho == pytest.approx(rho, rel=1e-6)
 
@@ -107,8 +107,8 @@ def test_values_with_delta_have_gaussian_noise_of_the_tight_conversion(epsilon, 
 def test_the_less_noisy_of_laplace_and_gaussian_is_taken(columns, epsilon):
     names = tuple(f"c{i}" for i in range(columns))
     pairs, delta = columns * (columns - 1) // 2, 1e-6
-    laplace = math.sqrt(2) * pairs * moved(20_000) / epsilon
-    gauss = moved(20_000) * math.sqrt(pairs / (2 * rho_of(epsilon, delta * (1 - 2 / 64))))
+    laplace = math.sqrt(2) * pairs * sensitivity(20_000) / epsilon
+    gauss = sensitivity(20_000) * math.sqrt(pairs / (2 * rho_of(epsilon, delta * (1 - 2 / 64))))
     assert abs(laplace / gauss - 1) > 0.01
     found = planned(epsilon=epsilon, delta=delta, names=names)
     assert close(found.noise_sd, min(laplace, gauss))
@@ -119,13 +119,13 @@ def test_the_less_noisy_of_laplace_and_gaussian_is_taken(columns, epsilon):
 
 @pytest.mark.parametrize("share", [0.5, 0.2])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-def test_top_k_pays_for_k_pairs_and_not_for_those_it_looks_at(share, delta):
+def test_the_noise_of_top_k_grows_with_k_and_not_with_the_candidates(share, delta):
     k, epsilon = 5, 2.0
     found = planned(TopK(k, selection_fraction=share), epsilon=epsilon, delta=delta)
     assert isinstance(found.choice.selector, OneShotTopK)
     # Exponential noise of rate share epsilon / (2 k Delta) on scores, Laplace noise on values.
-    assert close(found.choice.scale, 2 * k * moved(20_000) / (share * epsilon))
-    assert close(found.values.scale, k * moved(20_000) / ((1 - share) * epsilon))
+    assert close(found.choice.scale, 2 * k * sensitivity(20_000) / (share * epsilon))
+    assert close(found.values.scale, k * sensitivity(20_000) / ((1 - share) * epsilon))
     assert (found.released, len(found.pairs)) == (k, PAIRS)
     assert (found.spent_delta, found.event.delta) == (0.0, 0.0)
     assert found.event.epsilon == epsilon
@@ -148,15 +148,15 @@ def test_above_has_the_noise_of_the_sparse_vector_technique(at_most, delta):
         advanced = math.sqrt(32 * at_most * math.log(64 / delta)) / part
         sigma, used = min((sigma, 0.0), (advanced, delta / 64))
     assert isinstance(found.choice.selector, SparseVector)
-    assert close(found.choice.scale, sigma * moved(10**6))
+    assert close(found.choice.scale, sigma * sensitivity(10**6))
     assert found.spent_delta == pytest.approx(used, rel=1e-12)
-    assert close(found.values.scale, at_most * moved(10**6) / ((1 - share) * epsilon))
+    assert close(found.values.scale, at_most * sensitivity(10**6) / ((1 - share) * epsilon))
     threshold = found.choice.selector.threshold / found.choice.lattice.top
     assert 0.3 - 1 / found.choice.lattice.top < threshold <= 0.3
 
 
 @pytest.mark.parametrize("ask", [AllPairs(), TopK(3), Above(0.3, 3)])
-def test_a_person_of_several_records_gets_as_many_times_the_noise(ask):
+def test_noise_grows_with_the_records_of_a_person(ask):
     one, five = (planned(ask, records=records) for records in (1, 5))
     assert five.values.scale == pytest.approx(5 * one.values.scale, rel=2e-3)
     assert five.event.sensitivity == 5 * one.event.sensitivity
@@ -165,7 +165,7 @@ def test_a_person_of_several_records_gets_as_many_times_the_noise(ask):
         assert five.choice.scale == pytest.approx(5 * one.choice.scale, rel=2e-3)
 
 
-def test_nobody_moves_a_value_by_more_than_one():
+def test_the_sensitivity_is_at_most_one():
     assert planned(records=10**6).event.sensitivity == 1
 
 
@@ -187,7 +187,7 @@ def parts(found):
     st.sampled_from([0.0, 1e-9, 1e-6]),
     st.sampled_from([1, 3]),
 )
-def test_the_parts_add_up_to_no_more_than_the_whole(ask, epsilon, delta, records):
+def test_the_costs_of_a_plan_add_up_to_at_most_epsilon(ask, epsilon, delta, records):
     found = planned(ask, epsilon=epsilon, delta=delta, records=records, n=10**6)
     budget, event = Budget(epsilon, delta, ReplaceOne(records)), found.event
     if isinstance(event.guarantee, ZCDP):
@@ -207,14 +207,14 @@ def test_the_parts_add_up_to_no_more_than_the_whole(ask, epsilon, delta, records
     st.sampled_from([0.0, 1e-15, 1e-9, 1e-6]),
     st.sampled_from([1, 3]),
 )
-def test_the_budget_that_is_asked_for_pays_for_it_exactly_once(ask, epsilon, delta, records):
+def test_a_budget_of_the_requested_epsilon_covers_exactly_one_screen(ask, epsilon, delta, records):
     found = planned(ask, epsilon=epsilon, delta=delta, records=records, n=10**6)
     ledger = Ledger(Budget(epsilon, delta, ReplaceOne(records))).charge(found.event)
     with pytest.raises(BudgetExceeded):
         ledger.charge(found.event)
 
 
-def test_gaussian_noise_that_delta_cannot_pay_for_is_not_taken():
+def test_gaussian_noise_is_not_used_if_delta_does_not_cover_its_errors():
     """Every draw is off its law by a little, and e^epsilon times that has to fit in delta / 64."""
     settings = {"names": tuple(f"c{i}" for i in range(30)), "n": 337, "epsilon": 10.0}
     assert isinstance(planned(delta=1e-6, **settings).values, LatticeGauss)
@@ -285,11 +285,11 @@ def test_tables_of_other_lengths_and_widths_have_the_same_default():
         ({"delta": 1.0}, ValueError, "delta"),
         ({"delta": -1e-6}, ValueError, "delta"),
         ({"statistic": lambda n, epsilon: None}, TypeError, "expected statistic to be a MICr"),
-        ({"epsilon": 1e-9, "n": 100}, ValueError, "spend more, or use more records"),
+        ({"epsilon": 1e-9, "n": 100}, ValueError, "use a larger epsilon or more records"),
         ({"epsilon": 1e-9, "ask": TopK(3)}, ValueError, "spend more|larger epsilon"),
         ({"epsilon": 1e-9, "ask": Above(0.3, 3)}, ValueError, "spend more|larger epsilon"),
     ],
 )
-def test_what_cannot_be_done_is_refused_with_its_argument(changes, error, said):
+def test_impossible_plans_are_refused_by_the_name_of_the_argument(changes, error, said):
     with pytest.raises(error, match=said):
         planned(**changes)

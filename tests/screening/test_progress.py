@@ -37,7 +37,7 @@ def test_a_terminal_sees_pairs_rate_and_time_left_and_no_value(ask, monkeypatch)
     assert not any(f"{value:.6f}".startswith(number) for value in values for number in numbers)
 
 
-def test_a_resumed_run_counts_what_is_there(tmp_path, monkeypatch):
+def test_the_progress_of_a_resumed_run_counts_stored_tiles(tmp_path, monkeypatch):
     from dpmic_jax.runs.checkpoint import Folder
 
     keep, stored = Folder.keep_tile, []

@@ -68,18 +68,21 @@ def test_selecting_asks_look_at_the_pairs_of_their_group(among):
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (Against("weight"), "Against names the column 'weight'"),
-        (Between(("age",), ("weight",)), "Between names the column 'weight'"),
-        (TopK(1, candidates=Against("weight")), "'weight', which the table has not"),
+        (Against("weight"), "Against names an unknown column 'weight'"),
+        (Between(("age",), ("weight",)), "Between names an unknown column 'weight'"),
+        (TopK(1, candidates=Against("weight")), "unknown column 'weight'"),
         (
             Above(0.5, 1, candidates=Between(("weight",), ("age",))),
-            "'weight', which the table has not",
+            "unknown column 'weight'",
         ),
-        (TopK(10), "expected k below the 10 pairs there are, got 10"),
-        (TopK(4, candidates=Against("age")), "expected k below the 4 pairs there are, got 4"),
+        (TopK(10), "expected k below 10, the number of candidate pairs, got 10"),
+        (
+            TopK(4, candidates=Against("age")),
+            "expected k below 4, the number of candidate pairs, got 4",
+        ),
     ],
 )
-def test_an_ask_that_the_table_cannot_answer_is_named(ask, said):
+def test_a_query_that_the_table_cannot_answer_is_refused(ask, said):
     with pytest.raises(ValueError, match=said):
         ask.pairs(NAMES)
 
@@ -122,12 +125,12 @@ def test_one_column_makes_no_pair(ask):
         (lambda: Between(("age", "sex"), ("sex",)), ValueError, "column 'sex' is in both groups"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused_by_the_name_of_its_argument(make, error, said):
+def test_an_invalid_query_is_refused_by_the_name_of_its_argument(make, error, said):
     with pytest.raises(error, match=said):
         make()
 
 
-def test_what_is_asked_is_said_on_one_line():
+def test_a_query_is_described_in_one_line():
     for ask in (Against("a\nb\x1b"), TopK(3, candidates=Against("a\tb"))):
         assert str(ask).isprintable()
 
@@ -162,6 +165,6 @@ def test_asks_that_differ_are_written_differently():
         ),
     ],
 )
-def test_events_keep_the_words_of_version_0_1_0(ask, text):
+def test_events_keep_the_field_names_of_version_0_1_0(ask, text):
     """Noise depends on them, so that a seeded run gives what it gave."""
     assert canonical(ask) == text

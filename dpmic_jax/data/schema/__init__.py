@@ -1,7 +1,7 @@
-"""What is public about a table: its columns, their bounds or categories, and missing values.
+"""The public description of a table: columns, bounds or categories, and missing values.
 
-Nothing here is taken from data. A schema is written down by the caller, in Python or in a TOML
-file with a table for each column:
+Nothing in it is computed from data. The caller writes a schema in Python, or in a TOML file with a
+table for each column:
 
     [columns.age]
     low = 18
@@ -13,15 +13,15 @@ file with a table for each column:
     [columns.income]
     low = 0
     high = 1e6
-    missing = "bin"            # or { value = 0 }; without it they count as the midpoint
+    missing = "bin"            # or { value = 0 }; the default is the midpoint
 
     [columns.patient_id]
     ignore = true              # not screened
 
-What is no number in a column of numbers, and no declared category in a column of categories, is
-missing there, and never an error: whether there is an error would tell something for free. Without
-`missing` such values count as the midpoint of the bounds (`Midpoint`), and in categories have a
-part of their own wherever there are more parts than categories (`SparePart`).
+A value that is not a number, or not a declared category, is missing. It is never an error, because
+an error would reveal that somebody has such a value, at no charge. Without `missing`, such values
+count as the midpoint of the bounds (`Midpoint`); in a column of categories they have their own bin
+wherever there are more bins than categories (`SparePart`).
 """
 
 from dpmic_jax.data.schema.description import Schema

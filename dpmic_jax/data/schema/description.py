@@ -1,4 +1,4 @@
-"""The schema of a table: rules by name, as a bounds file, as JSON and as a fingerprint."""
+"""The schema of a table: rules by column name, written as TOML, JSON or a fingerprint."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ class Schema:
 
     Attributes:
       columns: (name, rule) of the columns to screen.
-      ignored: names of columns that are there and not screened.
+      ignored: names of other columns of the table, which are not screened.
     """
 
     columns: tuple[tuple[str, Rule], ...]
@@ -34,19 +34,20 @@ class Schema:
             raise ValueError("expected at least one column that is not ignored, got none")
 
     def __getitem__(self, name: str) -> Rule:
+        """The rule of a screened column."""
         return dict(self.columns)[name]
 
     def to_toml(self) -> str:
-        """A bounds file; `read_schema` gives an equal schema back."""
+        """The schema as a bounds file, from which `read_schema` reads an equal schema."""
         tables = [f"{heading(name)}\n{_fields(rule)}" for name, rule in self.columns]
         tables += [f"{heading(name)}\nignore = true\n" for name in self.ignored]
         return "\n".join(tables)
 
     def canonical(self) -> str:
-        """One line of JSON, the same for all ways to write this schema; for digests.
+        """One line of JSON that is equal for equivalent schemas, for digests.
 
-        The order of columns and whether a category's order is meant are left out: neither
-        changes a result.
+        It omits the order of the columns and whether categories are ordered, which change no
+        result.
         """
         columns = {name: _as_json(rule) for name, rule in self.columns}
         return json.dumps(
@@ -56,9 +57,9 @@ class Schema:
         )
 
     def fingerprint(self, salt: str) -> str:
-        """A digest of the names and kinds of columns, to tell data sets apart.
+        """A salted digest of the names and kinds of the columns, which identifies a data set.
 
-        Bounds are not in it, so they may be changed and the data set stays the same one.
+        It does not contain bounds, so that these may be changed for the same data set.
         """
         if not isinstance(salt, str):
             raise TypeError("expected salt as text")
@@ -67,12 +68,12 @@ class Schema:
 
 
 def heading(name: str) -> str:
-    """What a column's table in a bounds file begins with."""
+    """The heading of a column's table in a bounds file."""
     return f"[columns.{name if re.fullmatch('[A-Za-z0-9_-]+', name) else _text(name)}]"
 
 
 def _text(value: Value) -> str:
-    """A value in TOML, which shares JSON's escapes and forbids one character more."""
+    """A value in TOML, which has the escapes of JSON and forbids one more character."""
     if isinstance(value, float):
         return repr(int(value) if value.is_integer() and abs(value) < 2**53 else value)
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
@@ -92,8 +93,8 @@ def _fields(rule: Rule) -> str:
 
 
 def _as_json(rule: Rule) -> dict[str, Any]:
-    # "refused" is what the default was once: digests of bounds go on being what they were, and
-    # with them the noise of seeded runs.
+    # An earlier default was "refused". It stays in the JSON because the noise of seeded runs
+    # depends on the digest.
     missing: Any = "bin" if isinstance(rule.missing, MissingBin) else "refused"
     if isinstance(rule.missing, FixedValue):
         missing = {"value": rule.missing.value}

@@ -1,4 +1,4 @@
-"""Schemas from what callers pass: bounds by name, or a bounds file."""
+"""Schemas from bounds by name, and from bounds files."""
 
 import os
 import tomllib
@@ -14,18 +14,18 @@ _WHAT_TO_WRITE = "write low = ... and high = ..., or categories = [...], or igno
 
 
 class NominalOrderWarning(UserWarning):
-    """Categories without a natural order are about to be used in the order they are declared."""
+    """Categories that are not declared as ordered are used in the order of their declaration."""
 
 
 class MissingRefusedWarning(UserWarning):
-    """A bounds file asks to refuse missing values, which would tell that there are some."""
+    """A bounds file asks to refuse missing values, which would reveal that there are some."""
 
 
 Described = Schema | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def schema_of(bounds: Any) -> Schema:
-    """A schema, from what callers pass as bounds.
+    """The schema that an argument `bounds` describes.
 
     Args:
       bounds: a schema, the path of a bounds file, or a mapping from names to (low, high),
@@ -50,11 +50,11 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
         parsed = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(
-            f"no bounds file at {path}; `dpmic bounds template` writes one to fill in"
+            f"no bounds file at {path}; `dpmic bounds template` writes a template"
         ) from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:  # the file is public, so its text may be shown
+    except tomllib.TOMLDecodeError as error:  # bounds are public, so the message may quote them
         raise ValueError(f"{path} is not a TOML file: {error}") from None
     unknown = [key for key in parsed if key != "columns"]
     columns = parsed.get("columns", {})
@@ -73,18 +73,18 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
 
 
 def template(names: Iterable[str]) -> str:
-    """A bounds file to fill in: names of columns, and nothing else about the data."""
+    """A bounds file to fill in, with the names of the columns and nothing else of the data."""
     return (
-        "# What is public about each column: low and high, or categories, or that it is ignored.\n"
-        "# Take nothing from the data: what is written here is not protected.\n"
+        "# The public description of each column: low and high, or categories, or ignore.\n"
+        "# Do not take anything from the data: what is written here is not protected.\n"
     ) + "".join(
         f"\n{heading(name)}\n"
         "# low =\n"
         "# high =\n"
-        "# categories = []      # all that may occur; MIC uses this order\n"
-        "# ordered = true       # the order of categories means something\n"
-        '# missing = "bin"      # or { value = ... }; without it: the midpoint of low and high,\n'
-        "#                      # or a part that no category has\n"
+        "# categories = []      # all possible values; MIC uses this order\n"
+        "# ordered = true       # the order of the categories is meaningful\n"
+        '# missing = "bin"      # or { value = ... }; default: the midpoint of low and high,\n'
+        "#                      # or a bin that no category uses\n"
         "# ignore = true        # do not screen this column\n"
         for name in names
     )
@@ -102,21 +102,21 @@ def _rule(name: str, given: Any) -> Rule:
 
 
 def _from_toml(name: str, fields: Any) -> Rule | None:
-    """The rule of one column of a bounds file; none for a column to ignore."""
+    """The rule of one column of a bounds file; None for an ignored column."""
     if not isinstance(fields, dict) or not fields:
         raise ValueError(f"column {name!r} has no bounds: {_WHAT_TO_WRITE}")
     known = {"low", "high", "categories", "ordered", "missing", "ignore"}
     unknown = [key for key in fields if key not in known]
     if unknown:
         raise ValueError(
-            f"column {name!r} has a field {unknown[0]!r}, which means nothing here; "
+            f"column {name!r} has a field {unknown[0]!r}, which is unknown; "
             f"expected {', '.join(sorted(known))}"
         )
     if "ignore" in fields:
         if fields != {"ignore": True}:
             raise ValueError(
-                f"column {name!r} is ignored only by ignore = true with no other field; "
-                "remove the others, or ignore"
+                f"column {name!r} has ignore and other fields; write ignore = true alone, or "
+                "remove it"
             )
         return None
     missing = {"missing": given} if (given := _missing(name, fields)) is not None else {}
@@ -133,15 +133,15 @@ def _from_toml(name: str, fields: Any) -> Rule | None:
 
 
 def _missing(name: str, fields: dict[str, Any]) -> MissingBin | FixedValue | None:
-    """What a bounds file says of missing values, or nothing for the default."""
+    """The rule for missing values in a bounds file; None for the default."""
     given = fields.get("missing")
     if given is None:
         return None
     if given in ("refused", "refuse"):
         warnings.warn(
-            f"column {name!r} has missing = {given!r}, but a refusal would tell that there are "
-            "missing values: they count as the midpoint of low and high, or have a part that no "
-            "category has; take the field out",
+            f"column {name!r} has missing = {given!r}, but a refusal would reveal that there are "
+            "missing values: they count as the midpoint of low and high, or have a bin that no "
+            "category uses; remove the field",
             MissingRefusedWarning,
             stacklevel=4,
         )
@@ -151,14 +151,14 @@ def _missing(name: str, fields: dict[str, Any]) -> MissingBin | FixedValue | Non
     if isinstance(given, dict) and given.keys() == {"value"}:
         return FixedValue(given["value"])
     raise ValueError(
-        f'column {name!r} has missing = {given!r}; write missing = "bin" for a part of their '
-        "own, missing = { value = ... } for a public value, or leave it out for the midpoint of "
-        "low and high, or a part that no category has"
+        f'column {name!r} has missing = {given!r}; write missing = "bin" for their own bin, '
+        "missing = { value = ... } for a public value, or leave it out for the midpoint of low and "
+        "high, or a bin that no category uses"
     )
 
 
 def _named(name: str, rule: type[Rule], *arguments: Any, **fields: Any) -> Rule:
-    """Make a rule, and say whose it is if that fails."""
+    """Create a rule, with the name of its column in error messages."""
     try:
         return rule(*arguments, **fields)
     except (TypeError, ValueError) as error:
@@ -166,7 +166,7 @@ def _named(name: str, rule: type[Rule], *arguments: Any, **fields: Any) -> Rule:
 
 
 def _warned(schema: Schema) -> Schema:
-    """Say once which categories have an order that may mean nothing."""
+    """Warn once of all columns whose categories are not declared as ordered."""
     nominal = [
         name
         for name, rule in schema.columns
@@ -174,8 +174,8 @@ def _warned(schema: Schema) -> Schema:
     ]
     if nominal:
         warnings.warn(
-            "MIC uses the order in which categories are declared; say `ordered = true` where it "
-            f"means something, or leave the column out: {', '.join(map(repr, nominal))}",
+            "MIC uses the order in which categories are declared; write `ordered = true` if it is "
+            f"meaningful, or leave the column out: {', '.join(map(repr, nominal))}",
             NominalOrderWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""What may be said of one column: bounds or categories, and what to do with missing values."""
+"""The public description of one column: bounds or categories, and missing values."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,20 +13,20 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True)
 class Midpoint:
-    """Missing values of a column of numbers count as the middle of its bounds."""
+    """Missing values of a column of numbers count as the midpoint of its bounds."""
 
 
 @dataclass(frozen=True)
 class SparePart:
-    """Missing values of a column of categories have a part that no category has.
+    """Missing values of a column of categories have a bin that no category uses.
 
-    A partition of more parts than categories has one to spare; in others they join the first.
+    Partitions with more bins than categories have such a bin; in others they are in the first.
     """
 
 
 @dataclass(frozen=True)
 class MissingBin:
-    """Missing values have a part of their own in every partition."""
+    """Missing values have their own bin in every partition."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ Missing = Midpoint | SparePart | MissingBin | FixedValue
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers with public bounds; values outside count as at the bounds.
+    """A column of numbers with public bounds, to which values outside are clipped.
 
-    What is no number is missing, and so is NaN.
+    A value that is not a number is missing, and so is NaN.
     """
 
     low: float
@@ -67,7 +67,7 @@ class Number:
 
     @property
     def midpoint(self) -> float:
-        """The middle of the bounds, exactly and rounded once."""
+        """The midpoint of the bounds, computed exactly and rounded once."""
         return float((Fraction(self.low) + Fraction(self.high)) / 2)
 
 
@@ -75,20 +75,20 @@ class Number:
 class Categories:
     """A column of declared categories, coded 0, 1, ... in the order given.
 
-    What is none of them is missing.
+    A value that is none of them is missing.
 
     Attributes:
-      values: texts, whole numbers or booleans, all of one kind.
-      missing: what is done with missing values.
-      ordered: whether the order means something. MIC uses it in any case; the caller is warned
-        of that unless this is set.
-      kind: of the values, `str`, `int` or `bool`.
+      values: texts, integers or booleans, all of one kind.
+      missing: how missing values are treated.
+      ordered: whether the order is meaningful. MIC depends on it in any case; unless this is set,
+        the caller is warned.
+      kind: the type of the values, `str`, `int` or `bool`.
     """
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
     missing: SparePart | MissingBin | FixedValue = field(default=SparePart(), kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
-    # A field, for Python calls (0, 1) and (False, True) equal.
+    # A field, because (0, 1) == (False, True) in Python.
     kind: type = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -126,7 +126,7 @@ Rule = Number | Categories
 
 
 def twice(values: Sequence[Any]) -> list[Any]:
-    """Those that are there more than once."""
+    """The values that occur more than once."""
     return [value for value, times in Counter(values).items() if times > 1]
 
 
@@ -135,7 +135,7 @@ def _plain(value: Any) -> Any:
 
 
 def _finite(value: Any, what: str) -> float:
-    """A finite number, as a float wherever that is exact: equal numbers are written equally."""
+    """A finite number, as a float if that is exact, so that equal numbers are written alike."""
     value = _plain(value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected {what} to be a number, got {value!r}")

@@ -1,4 +1,4 @@
-"""Any table -> screened columns of numbers with public bounds, in row batches."""
+"""Sources: tables of any kind as columns of numbers with public bounds, in batches of records."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ __all__ = ["Batch", "Source", "column_names", "open_source"]
 
 
 def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
-    """Match a table with what is public about it.
+    """Match a table with its public description.
 
-    Only names and types are looked at here. Lists and columns of Python objects have no type:
-    their cells are taken one by one, and none is refused.
+    Only names and types are checked here. Lists and columns of Python objects have no type: their
+    cells are read one by one, and none is refused.
 
     Args:
       data: an array or list of records by columns (called x0, x1, ...), a pandas, polars or
         pyarrow data frame, a dictionary of columns, or the path of a .csv or .parquet file.
-      bounds: what is public about its columns: see `schema_of`. For a table in memory also a
-        sequence of (low, high), in the order of the columns.
+      bounds: the public description of its columns, as for `schema_of`. For a table in memory also
+        a sequence of (low, high), in the order of the columns.
     """
     if isinstance(data, str | os.PathLike):
-        # pyarrow is an extra, and takes a while to import.
+        # Imported here: pyarrow is an optional dependency, and takes a while to import.
         from dpmic_jax.data.source.files import open_file
 
         return open_file(data, schema_of(bounds))
@@ -40,9 +40,9 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
 
 
 def column_names(data: Any) -> tuple[str, ...]:
-    """The names of all columns of a table, to write a bounds file for; see `template`.
+    """The names of all columns of a table, for the `template` of a bounds file.
 
-    What looks like a record is not taken for the header of a file.
+    A first line of a file that looks like a record is refused as a header.
     """
     if isinstance(data, str | os.PathLike):
         from dpmic_jax.data.source.files import header_names

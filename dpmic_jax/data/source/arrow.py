@@ -1,4 +1,4 @@
-"""Arrow columns -> the numbers that are screened."""
+"""Arrow columns as the numbers that are screened."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,19 +22,19 @@ from dpmic_jax.data.source.coding import (
     wrong_type,
 )
 
-# Made when it is imported, so that static checkers see none of its functions.
+# Its functions are created on import, so static type checkers do not see them.
 _compute: Any = pyarrow.compute
 
-# Bytes are taken for texts: of texts beside one arrow makes bytes.
+# Bytes count as texts: one cell of bytes makes arrow convert a whole column of texts to bytes.
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
 
 def check_type(given: Any, rule: Rule, name: str) -> None:
-    """Refuse an arrow type that does not fit the rule; no value is looked at."""
+    """Refuse an arrow type that does not fit the rule, without reading values."""
     kind = given.value_type if pa.types.is_dictionary(given) else given
-    counted = any(
+    numeric = any(
         test(kind)
         for test in (
             pa.types.is_integer,
@@ -44,17 +44,17 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
         )
     )
     takes_numbers = isinstance(rule, Number) or rule.kind is not str
-    if not (is_text(kind) or pa.types.is_null(kind) or (takes_numbers and counted)):
-        raise wrong_type(name, rule, "numbers" if counted else _kind(str(kind)))
+    if not (is_text(kind) or pa.types.is_null(kind) or (takes_numbers and numeric)):
+        raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
 def coded(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Column:
-    """A column as numbers.
+    """A column as the numbers that are screened.
 
     Args:
       values: an arrow array that has passed `check_type`.
-      rule: what the schema says of it.
-      nulls: texts that stand for a missing value unless they are declared as categories.
+      rule: its rule in the schema.
+      nulls: texts that mean a missing value, unless they are declared as categories.
     """
     if isinstance(rule, Number):
         return numbers(floats_of(values, nulls), rule)
@@ -62,12 +62,12 @@ def coded(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Column:
 
 
 def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
-    """A column as floats, NaN where a cell holds no number."""
+    """A column as floats, NaN where a cell is not a number."""
     values = decoded(values)
     if is_text(values.type):
         return _text_floats(values, nulls)
     if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
-        # A cast rounds by the scale, which one value may give to all; cells are rounded once.
+        # A cast would round to the scale of the column, which may depend on one value.
         return cells.numbers_of(values.to_pylist())
     if pa.types.is_floating(values.type):
         return floats(values.to_numpy(zero_copy_only=False))
@@ -75,7 +75,7 @@ def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
 
 
 def codes_of(values: Any, rule: Categories, nulls: tuple[str, ...]) -> Codes:
-    """Codes of categories, those of values that are missing or not declared among them."""
+    """Codes of categories, `MISSING` or `UNDECLARED`."""
     values = decoded(values)
     if pa.types.is_null(values.type):
         return np.full(len(values), MISSING)
@@ -93,10 +93,10 @@ def codes_of(values: Any, rule: Categories, nulls: tuple[str, ...]) -> Codes:
 
 
 def _text_floats(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
-    """Texts as `text_number` takes them.
+    """Texts as the numbers that `text_number` reads.
 
-    Arrow reads a whole batch at once, and what it takes for numbers `text_number` does, too, and
-    for the same ones. It refuses a batch for one cell, so where it does, each is taken by itself.
+    Arrow converts a whole batch at once. Whatever it accepts, `text_number` reads as the same
+    number. It refuses a batch if it cannot convert one cell; then each cell is read by itself.
     """
     for prepared in (lambda: values, lambda: _without(values.cast(pa.large_string()), nulls)):
         try:
@@ -107,15 +107,15 @@ def _text_floats(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]
 
 
 def _without(values: Any, nulls: tuple[str, ...]) -> Any:
-    """Trimmed texts, null where they stand for a missing value."""
+    """Trimmed texts, null where they mean a missing value."""
     trimmed = _compute.ascii_trim(values, SPACE)
     blank = _compute.is_in(trimmed, pa.array(nulls, trimmed.type))
     return _compute.if_else(blank, pa.scalar(None, trimmed.type), trimmed)
 
 
 def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
-    """What is found in each text, looking at each distinct one once."""
-    # As bytes, since a file may have text that is not UTF-8.
+    """`found_in` of each text, which is called once for each distinct text."""
+    # As bytes, because a file may contain text that is not UTF-8.
     encoded = values.cast(pa.large_binary()).dictionary_encode()
     distinct = [found_in(as_text(text)) for text in encoded.dictionary.to_pylist()]
     spots = encoded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
@@ -123,6 +123,7 @@ def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.nd
 
 
 def decoded(values: Any) -> Any:
+    """The values of a dictionary-encoded array; other arrays as they are."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
@@ -131,17 +132,18 @@ def _nulls(values: Any) -> np.ndarray:
 
 
 def _filled(values: Any) -> np.ndarray:
-    """In a type that numpy has, with nulls filled in: numpy takes integers with nulls as floats."""
+    """A numpy array with 0 for nulls; otherwise integers with nulls would become floats."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.uint8())
     return values.fill_null(0).to_numpy(zero_copy_only=False)
 
 
 def is_text(kind: Any) -> bool:
+    """Whether an arrow type holds texts or bytes."""
     return str(kind) in _TEXTS or pa.types.is_fixed_size_binary(kind)
 
 
 def _kind(text: str) -> str:
-    """What a type holds; names of fields, and units, are not told."""
+    """The kind of values of a type, without names of fields and units."""
     found = [kind for part, kind in _KINDS.items() if part in text.split("<")[0].split("[")[0]]
     return found[0] if found else "values of another type"

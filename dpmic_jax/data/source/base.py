@@ -1,4 +1,4 @@
-"""A table that is read in row batches, once its structure has been checked."""
+"""A table that is read in batches of records, after its structure was checked."""
 
 import operator
 from abc import ABC, abstractmethod
@@ -16,19 +16,19 @@ Batch = tuple[Column, ...]
 
 
 class Source(ABC):
-    """A table with a schema: screened columns as numbers, a batch of records at a time.
+    """A table with a schema: its screened columns as numbers, one batch of records at a time.
 
     Attributes:
-      schema: what is public about the table.
-      names: of the screened columns, in the table's order.
-      bounds: of the screened columns, as `by_range` takes them.
-      path: of the file, if it is one, so that other processes can open it.
+      schema: the public description of the table.
+      names: names of the screened columns, in the order of the table.
+      bounds: limits of the screened columns, as for `by_range`.
+      path: path of the file, if the table is a file, so that other processes can open it.
     """
 
     path: Path | None = None
 
     def __init__(self, schema: Schema, present: Sequence[str], where: str):
-        """Match a schema with the columns that are there; `where` is for error texts."""
+        """Match a schema with the columns of the table; `where` names it in error messages."""
         rules = dict(schema.columns)
         _match(schema, present, where)
         self.schema = schema
@@ -40,16 +40,16 @@ class Source(ABC):
 
     @abstractmethod
     def _count(self) -> int:
-        """The number of records, by the structure of the table alone: no cell is parsed."""
+        """The number of records, from the structure of the table alone: no cell is parsed."""
 
     @abstractmethod
     def _pieces(self) -> Iterator[Batch]:
-        """All records in order, coded, in pieces of any size."""
+        """All records in order, as numbers, in batches of any size."""
 
     def validate(self) -> int:
-        """The number of records, or an error if the table is none.
+        """Check the structure of the table, and return its number of records.
 
-        What cells hold is not looked at here, and is never an error: see `data.source.coding`.
+        Cells are not read here, and their content is never an error: see `data.source.coding`.
         """
         records = self._count()
         if records < FEWEST_RECORDS:
@@ -62,45 +62,45 @@ class Source(ABC):
     def batches(self, rows: int) -> Iterator[Batch]:
         """Columns of `rows` records at a time, fewer in the last batch.
 
-        Values and dtypes depend on the table and its schema alone. If the table was validated
-        and now has another number of records, this raises.
+        Values and dtypes depend only on the table and its schema. If the number of records differs
+        from that of `validate`, a `ValueError` is raised.
         """
         if isinstance(rows, bool) or operator.index(rows) < 1:
             raise ValueError(f"expected rows >= 1, got {rows}")
         return self._counted(_resliced(self._pieces(), operator.index(rows)))
 
     def _counted(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """The same batches, with an error in place of a number of records that has changed."""
+        """The same batches, or an error if the number of records has changed."""
         seen, expected = 0, self._records
         for batch in batches:
             seen += len(batch[0])
-            if expected is not None and seen > expected:
+            if expected is not None and seen > expected:  # no record beyond n is used
                 break
             yield batch
         if expected is not None and seen != expected:
             raise ValueError(
-                f"{self._where} has changed since it was checked: it had {expected} records; "
-                "leave it alone during a run, and start again"
+                f"{self._where} has changed since it was checked: it had {expected} records; do "
+                "not change it during a run, and start again"
             )
 
 
 def _resliced(pieces: Iterable[Batch], rows: int) -> Iterator[Batch]:
-    """The same records in batches of exactly `rows`, but for the last."""
+    """The same records in batches of exactly `rows`, except for the last."""
     held, count = [], 0
     for piece in pieces:
         start, size = 0, len(piece[0])
         while size - start >= rows - count:
             stop = start + rows - count
-            yield _joined([*held, _part(piece, start, stop)])
+            yield _joined([*held, _slice(piece, start, stop)])
             held, count, start = [], 0, stop
         if start < size:
-            held.append(_part(piece, start, size))
+            held.append(_slice(piece, start, size))
             count += size - start
     if held:
         yield _joined(held)
 
 
-def _part(piece: Batch, start: int, stop: int) -> Batch:
+def _slice(piece: Batch, start: int, stop: int) -> Batch:
     return tuple(column[start:stop] for column in piece)
 
 
@@ -111,17 +111,17 @@ def _joined(pieces: list[Batch]) -> Batch:
 
 
 def _match(schema: Schema, present: Sequence[str], where: str) -> None:
-    """Refuse a schema that is not of these columns.
+    """Refuse a schema of other columns than these.
 
-    What the table calls its columns is shown only once all names of the schema are among them:
-    the first line of a file without a header is data.
+    Error messages show names of the table only if it has all names of the schema: the first line of
+    a file without a header is data.
     """
     described = [name for name, _ in schema.columns] + list(schema.ignored)
     absent = [name for name in described if name not in present]
     if absent:
         raise ValueError(
-            f"bounds name a column {absent[0]!r} that {where} has not; take it out, or correct "
-            "its name (a file needs a header with the names of its columns)"
+            f"bounds name a column {absent[0]!r} that is not in {where}; remove it, or correct its "
+            "name (a file needs a header with the names of its columns)"
         )
     again = [name for name in described if list(present).count(name) > 1]
     if again:

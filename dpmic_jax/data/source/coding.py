@@ -1,9 +1,8 @@
-"""Values of a column -> the numbers that are screened. Whatever a cell holds, it has a code.
+"""Values of a column as the numbers that are screened. Every value has a code.
 
-Whatever the values came in, they get here as a numpy array of floats, NaN where one is missing,
-or as codes of categories. What is done to a record depends on the schema and on that record
-alone, and nothing is refused for a value: who may ask as often as they like would learn from
-refusals whether anyone has it.
+All sources convert their values to an array of floats, NaN where one is missing, or to codes of
+categories. The code of a record depends only on the schema and on that record, and no value is
+refused: refusals are not charged, so repeated queries would learn from them whether anyone has it.
 """
 
 from typing import SupportsFloat
@@ -15,12 +14,12 @@ from dpmic_jax.data.limits import CategoryLimits, Column, Limits, WithMissing
 from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule
 from dpmic_jax.data.source.cells import UNDECLARED
 
-MISSING = -2  # among codes; what is not declared becomes the same
+MISSING = -2  # code of a missing value; results treat `UNDECLARED` alike
 Codes = Int[np.ndarray, " n"]
 
 
 def limits(rule: Rule) -> Limits:
-    """Where `by_range` cuts a column; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
+    """The limits of a column for `by_range`; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
     if isinstance(rule, Number):
         low, high = rule.low, rule.high
     elif isinstance(rule.missing, MissingBin | FixedValue):
@@ -31,10 +30,10 @@ def limits(rule: Rule) -> Limits:
 
 
 def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Numbers of any dtype in float64, but shorter floats as they are.
+    """Numbers of any dtype as float64, except that shorter floats keep their dtype.
 
-    Integers, too: whether a column comes as integers or floats often depends on one value, and a
-    float64 does not hold all integers. Nobody makes shorter floats without being told to.
+    Integers are converted even though float64 does not hold all of them: whether a column is of
+    integers or floats often depends on one value. Shorter floats are always chosen by the user.
     """
     if values.dtype.kind == "f" and values.dtype.itemsize < 8:
         return values
@@ -44,9 +43,9 @@ def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
 def holding(
     values: Float[np.ndarray, " n"], low: SupportsFloat, high: SupportsFloat
 ) -> Float[np.ndarray, " n"]:
-    """Floats in a dtype that has the bounds in it: in float64 if theirs ends before.
+    """The floats in their dtype if it can hold the bounds, else in float64.
 
-    Else the middle of the bounds may be infinite in it, and in another part than the middle is.
+    Otherwise the midpoint of the bounds might be infinite in it, and fall into another bin.
     """
     if values.dtype.itemsize == 8:
         return values
@@ -55,15 +54,15 @@ def holding(
 
 
 def _wide(values: Shaped[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    # numpy warns of a long float that is too large, and of a NaN that is said to signal.
+    # numpy would warn of a long float that is too large, and of a signalling NaN.
     with np.errstate(over="ignore", invalid="ignore"):
         return values.astype(np.float64, copy=False)
 
 
 def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
-    """Numbers, with what is missing, that is NaN, dealt with.
+    """Numbers with missing values, which are NaN, replaced by the rule of the column.
 
-    Where missing ones have their own bin they are -inf, and a number that is -inf is the lowest
+    Missing values with their own bin become -inf. Then a number that is -inf becomes the lowest
     finite one.
     """
     missing = np.isnan(values)
@@ -79,15 +78,16 @@ def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
 def whole_codes(
     values: Shaped[np.ndarray, " n"], missing: Bool[np.ndarray, " n"], rule: Categories
 ) -> Codes:
-    """Codes of whole numbers or booleans, in any dtype of numbers; exact."""
+    """Codes of integers or booleans in any numeric dtype, compared exactly."""
     declared = np.array([int(value) for value in rule.values], np.int64)
     if values.dtype.kind == "f":
         values = _wide(values)
         missing = missing | np.isnan(values)
+        # Both ends are exact in float64; casting a float outside of int64 is undefined.
         fits = (values >= -(2.0**63)) & (values < 2.0**63)
         kept = np.where(fits, values, 0).astype(np.int64)
         fits &= kept == values
-    else:
+    else:  # only uint64 has larger integers
         fits = values <= np.iinfo(np.int64).max
         kept = np.where(fits, values, 0).astype(np.int64)
     order = np.argsort(declared)
@@ -97,18 +97,19 @@ def whole_codes(
 
 
 def codes(found: Codes, rule: Categories) -> Column:
-    """Codes in the smallest dtype, or in float64 where missing ones have their own bin."""
+    """Codes in the smallest dtype, or in float64 if missing values have their own bin."""
     missing, count = found < 0, len(rule.values)
     if isinstance(rule.missing, MissingBin):
         return np.where(missing, -np.inf, found.astype(np.float64))
     if isinstance(rule.missing, FixedValue):
         found = np.where(missing, rule.values.index(rule.missing.value), found)
         return found.astype(np.min_scalar_type(count - 1))
+    # The dtype depends on the number of categories alone, and has room for -1.
     return np.where(missing, -1, found).astype(np.min_scalar_type(-count))
 
 
 def wrong_type(name: str, rule: Rule, given: str) -> TypeError:
-    """What a column has to be, and what to do if it is something else."""
+    """The error for a column whose type does not fit its rule."""
     if isinstance(rule, Number):
         expected, remedy = "numbers", "declare categories, or convert it to numbers"
     else:

@@ -1,10 +1,10 @@
-"""Tables in CSV and Parquet files, of which no more than a few batches are in memory.
+"""Tables in CSV and Parquet files, with only a few batches in memory.
 
-Columns of a CSV file are read as text, whatever they hold: a type that is inferred from a batch, or
-forced upon it, would make a verdict of a value. So only the structure of a file can be refused.
+Columns of a CSV file are read as text. With a type that is inferred or forced, a single value could
+make the file fail. So only the structure of a file can be refused.
 
-What pyarrow says of a bad file quotes it. So none of its errors gets out: each is replaced by one
-that names the file or the column, and that is raised where nothing of the first is left.
+Error messages of pyarrow quote the file. So each is replaced by an error that names the file or the
+column, and that is raised outside of the `except` block, without the first one as its context.
 """
 
 import csv
@@ -20,20 +20,20 @@ try:
     import pyarrow.csv as arrow_csv
     import pyarrow.parquet as parquet
 except ImportError:
-    raise ImportError('reading files takes pyarrow: pip install "dpmic_jax[files]"') from None
+    raise ImportError('reading files needs pyarrow: pip install "dpmic_jax[files]"') from None
 
 from dpmic_jax.data.schema import Schema
 from dpmic_jax.data.source.arrow import check_type, coded
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.tally import NOTHING, Tally, tally
 
-# What stands for a missing value in a CSV file.
+# Texts that mean a missing value in a CSV file.
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
-# Bytes of a CSV file parsed at a time, and of a column of a Parquet file read at a time.
+# Bytes of a CSV file that are parsed at a time, and of a Parquet column that are read at a time.
 BLOCK = 2**20
-# Bytes of a record of a CSV file: pyarrow counts blocks, and texts of a block, in 31 bits.
+# Largest record of a CSV file, in bytes: pyarrow counts the bytes of a block in 31 bits.
 LONGEST = 2**30
-# Records of a Parquet file decoded at a time.
+# Records of a Parquet file that are decoded at a time.
 PIECE = 2**16
 
 _PROBLEMS = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
@@ -42,12 +42,12 @@ ArrowBatches = Generator[Any, None, None]
 
 
 class FileSource(Source):
-    """A table in a file, which is opened anew for every pass."""
+    """A table in a file, which is opened again for every pass."""
 
     _nulls: tuple[str, ...] = ()
 
     def __init__(self, schema: Schema, path: Path):
-        # Absolute, for other processes may work elsewhere.
+        # Absolute, because other processes may have another working directory.
         self.path = self._file = path.absolute()
         super().__init__(schema, file_names(path), str(path))
 
@@ -57,7 +57,7 @@ class FileSource(Source):
 
     @abstractmethod
     def _broken(self) -> Exception:
-        """What is wrong with a file that pyarrow could not read."""
+        """The error for a file that pyarrow cannot read."""
 
     def _batches(self) -> Iterator[Any]:
         return _quietly(self._read(self.names), self._broken)
@@ -73,11 +73,11 @@ class FileSource(Source):
             )
 
     def _columns(self, batch: Any) -> list[Any]:
-        """The screened columns of a batch, as arrow holds them."""
+        """The screened columns of a batch, as arrow arrays."""
         return [batch.column(batch.schema.get_field_index(name)) for name in self.names]
 
     def tally(self) -> dict[str, Tally]:
-        """How many cells of each column are missing, unreadable or clipped. Not private."""
+        """The numbers of missing, unreadable and clipped cells of each column. Not private."""
         totals = [NOTHING] * len(self.names)
         for batch in self._batches():
             columns = zip(self._columns(batch), self.rules, strict=True)
@@ -96,7 +96,7 @@ class ParquetSource(FileSource):
             check_type(types.field(name).type, rule, name)
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
-        # With a buffer, columns are read page by page and not a whole row group at once.
+        # With a buffer, columns are read by pages instead of whole row groups.
         with parquet.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
             yield from file.iter_batches(PIECE, columns=list(names))
 
@@ -107,9 +107,9 @@ class ParquetSource(FileSource):
 class CSVSource(FileSource):
     """A table in a CSV file: UTF-8, commas between values, a header with the names.
 
-    Names and screened columns have to be UTF-8, wherever in the file; ignored columns may be
-    anything. A record may be as long as `LONGEST`: blocks grow until the longest one fits, so that
-    where a record begins in a block is no verdict on it.
+    Names and screened columns have to be UTF-8 in the whole file; ignored columns need not be. A
+    record may have up to `LONGEST` bytes: blocks grow until the longest one fits, so whether a file
+    can be read does not depend on where in a block a record begins.
     """
 
     _nulls = NULLS
@@ -118,15 +118,15 @@ class CSVSource(FileSource):
         return self._parse(names, [])
 
     def _parse(self, names: Sequence[str], expected: list[int]) -> ArrowBatches:
-        """Record batches; `expected` gets how many values a ragged line should have had."""
+        """Record batches; `expected` gets the right number of values if a line has another."""
         for batch in self._records_of(names, expected):
             yield _as_texts(batch)
 
     def _records_of(self, names: Sequence[str], expected: list[int]) -> ArrowBatches:
-        """Records with columns of bytes.
+        """Record batches with columns of bytes.
 
-        pyarrow gives up where a record has no end in the block it begins in nor in the next one.
-        Then all is read again in blocks twice as long, and records that were given are left out.
+        pyarrow fails if a record ends neither in the block where it begins nor in the next one.
+        Then the file is read again in blocks twice as long, without the records already yielded.
         """
         block, given = BLOCK, 0
         while True:
@@ -136,7 +136,7 @@ class CSVSource(FileSource):
                     yield batch
                 return
             except pa.ArrowException:
-                # A line is ragged in blocks of any size, and the file in one block is the last try.
+                # Larger blocks do not help a line of another length, nor a file in one block.
                 if expected or block >= min(self._file.stat().st_size, LONGEST):
                     raise
             block *= 2
@@ -149,10 +149,10 @@ class CSVSource(FileSource):
         with arrow_csv.open_csv(
             self._file,
             read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
-            # Lines within quotes belong to one record, also in columns that are ignored.
+            # A quoted value may contain line ends, also in ignored columns.
             parse_options=arrow_csv.ParseOptions(
                 newlines_in_values=True,
-                # A line of one column is empty where its value is missing.
+                # In a table of one column, an empty line is a record with a missing value.
                 ignore_empty_lines=len(self.names) + len(self.schema.ignored) > 1,
                 invalid_row_handler=refuse,
             ),
@@ -167,19 +167,19 @@ class CSVSource(FileSource):
         expected: list[int] = []
         problem = self._problem(expected)
         if problem is None:
-            return ValueError(f"{self._file} has changed while it was read; start again")
-        if not _has_records(self._file):  # and no line end after the header
+            return ValueError(f"{self._file} changed while it was read; start again")
+        if not _has_records(self._file):  # pyarrow refuses a header without a line end
             return ValueError(f"{self._file} has a header and no records")
         if expected:
             return ValueError(
                 f"{self._file} has a line without the {expected[0]} values of its header; quote "
-                "values that have commas in them"
+                "values that contain commas"
             )
         if issubclass(problem, UnicodeError):
             return _not_utf8(self._file)
         return ValueError(
-            f"{self._file} is not a well-formed CSV file, or a record has more than {LONGEST} "
-            "bytes; write it again"
+            f"{self._file} is not a valid CSV file, or a record has more than {LONGEST} bytes; "
+            "write it again"
         )
 
     def _problem(self, expected: list[int]) -> type[BaseException] | None:
@@ -195,7 +195,7 @@ _SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
-    """A table in a .csv or .parquet file."""
+    """The source of a .csv or .parquet file."""
     return _SOURCES[_kind(Path(path))](schema, Path(path))
 
 
@@ -207,27 +207,29 @@ def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
 
 
 def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The same, but only if they can be written down: they are distinct, and no record."""
+    """The names of all columns of a file, if they are distinct and do not look like a record."""
     names, path = file_names(path), Path(path)
     if len(names) == 1 and _kind(path) == ".csv" and {";", "\t"} & set(names[0]):
         raise ValueError(
-            f"{path} has no commas in its first line, but semicolons or tabs; save it with commas "
+            f"{path} has semicolons or tabs in its first line, and no commas; save it with commas "
             "between values"
         )
     for place, name in enumerate(names, 1):
-        # Nothing of the line is shown: it may be a record.
+        # Error messages show nothing of the line, because it may be a record.
         if not name.strip():
             raise ValueError(
-                f"column {place} of {path} has no name; write names of all columns on top "
-                "(pandas: to_csv(index=False))"
+                f"column {place} of {path} has no name; write the names of all columns into the "
+                "first line (pandas: to_csv(index=False))"
             )
         if _kind(path) == ".csv" and _is_number(name):
             raise ValueError(
                 f"{path} does not begin with a header: column {place} of its first line is a "
-                "number; write the column names on top"
+                "number; write the column names into the first line"
             )
         if (first := names.index(name) + 1) < place:
-            raise ValueError(f"columns {first} and {place} of {path} have one name; rename one")
+            raise ValueError(
+                f"columns {first} and {place} of {path} have the same name; rename one"
+            )
     return names
 
 
@@ -242,12 +244,12 @@ def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator
             except _PROBLEMS:
                 break
             yield batch
-    # Raised out here, where the first error is no longer its context.
+    # Raised outside of the `except` block, so that the first error is not its context.
     raise broken()
 
 
 def _without_first(batches: ArrowBatches, count: int) -> ArrowBatches:
-    """The same records but for the first so many."""
+    """The same batches without the first `count` records."""
     for batch in batches:
         left = min(count, batch.num_rows)
         count -= left
@@ -255,12 +257,12 @@ def _without_first(batches: ArrowBatches, count: int) -> ArrowBatches:
 
 
 def _as_texts(batch: Any) -> Any:
-    """The same batch with columns of text; raises a `UnicodeError` where one is not UTF-8."""
+    """The same batch with columns of text; raises a `UnicodeError` if one is not UTF-8."""
     try:
         return batch.cast(pa.schema([(name, pa.string()) for name in batch.schema.names]))
     except pa.ArrowInvalid:
         pass
-    # A type of its own: pyarrow has one for all that may be wrong with a file.
+    # Its own type: pyarrow raises one type for everything that may be wrong with a file.
     raise UnicodeError
 
 
@@ -271,12 +273,12 @@ def _kind(path: Path) -> str:
     if not path.exists():
         raise FileNotFoundError(f"no file at {path}")
     if not path.is_file():
-        raise ValueError(f"expected {path} to be a file; pass one file that has the whole table")
+        raise ValueError(f"expected {path} to be a file; pass one file with the whole table")
     return kind
 
 
 def _header(path: Path) -> list[str]:
-    """Names in the first record; what is after it is decoded, too, but is no matter."""
+    """The names in the first record. What follows may be decoded, but is not used."""
     try:
         with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             names = next(csv.reader(file), None)
@@ -287,7 +289,9 @@ def _header(path: Path) -> list[str]:
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
         raise _not_utf8(path)
     if all(map(_is_number, names)):
-        raise ValueError(f"{path} does not begin with a header; write the column names on top")
+        raise ValueError(
+            f"{path} does not begin with a header; write the column names into the first line"
+        )
     return names
 
 

@@ -1,7 +1,8 @@
 """Tables in memory: arrays, data frames, dictionaries of columns, lists of records.
 
-What has a type is refused if that does not fit, and else converted by its type. Lists and columns
-of Python objects have none, and nor have texts: their cells are taken one by one (`cells`).
+A column with a type is refused if the type does not fit, and otherwise converted by its type.
+Lists, columns of Python objects and texts have no such type: their cells are read one by one
+(`cells`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,25 +20,25 @@ from dpmic_jax.data.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.data.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
 from dpmic_jax.data.table import Table, array_of, kind_of
 
-# Records coded at a time, so that what is made on the way stays small.
+# Records that are coded at a time, to keep intermediate arrays small.
 PIECE = 2**16
 
 Held = np.ndarray | nw.Series
 
-# What narwhals calls columns of Python objects, by what it finds in them, and of nulls only; and
-# bytes, which arrow makes of all texts beside one.
+# The dtypes of narwhals for nulls and for columns of Python objects, which it infers from values;
+# and bytes, to which arrow converts a column of texts that has one cell of bytes.
 _UNTYPED = (nw.Object, nw.String, nw.Unknown, nw.Binary)
 _SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
-# Casts round decimals by their scale, which one value may give to all: cells are rounded once.
+# Read by cells: a cast would round to the scale of the column, which may depend on one value.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
-# What types are called in error texts: some list the categories that occur.
+# Names of types in error messages. Some types themselves would list the categories that occur.
 _KINDS = {nw.Categorical: "categories", nw.Enum: "categories"}
 _KINDS |= {nw.Date: "dates", nw.Datetime: "dates", nw.Time: "times", nw.Duration: "durations"}
 _KINDS |= {nw.List: "lists", nw.Array: "lists", nw.Struct: "records"}
 
 
 class MemorySource(Source):
-    """Columns that are in memory already."""
+    """A table whose columns are in memory."""
 
     def __init__(self, schema: Schema, columns: Mapping[str, Held], where: str):
         super().__init__(schema, tuple(columns), where)
@@ -59,7 +60,7 @@ class MemorySource(Source):
 
 
 def held_columns(data: Any) -> dict[str, Held]:
-    """Columns by name, from anything that holds them in memory."""
+    """The columns of a table in memory, by name."""
     if isinstance(data, Table):
         return dict(zip(_checked(data.names), data.columns, strict=True))
     if isinstance(data, Mapping):
@@ -81,9 +82,9 @@ def held_columns(data: Any) -> dict[str, Held]:
 
 
 def records(data: Any) -> tuple[np.ndarray, ...] | None:
-    """The columns of an array, or of a list of records; none if it is neither.
+    """The columns of an array or of a list of records; None if it is neither.
 
-    Of a list numpy would infer one dtype for all cells.
+    Columns of a list hold objects, because numpy would infer one dtype for all cells.
     """
     if not _is_sequence(data):
         array = _as_array(data)
@@ -111,7 +112,7 @@ def held_column(values: Any) -> Held:
 
 
 def objects(values: Sequence[Any]) -> np.ndarray:
-    """Cells of any kind, side by side."""
+    """An array of cells of any type."""
     return np.fromiter(values, object, len(values))
 
 
@@ -127,7 +128,7 @@ def _record(data: Any) -> Sequence[Any] | np.ndarray | None:
 
 
 def _as_array(data: Any) -> np.ndarray | None:
-    """What has a dtype of its own, such as an array of JAX."""
+    """The array of an object that has a dtype, such as a JAX array; None for others."""
     if isinstance(data, np.ndarray) or hasattr(data, "__array__"):
         return array_of(data)
     return None
@@ -146,19 +147,20 @@ def _checked(names: Iterable[Any]) -> tuple[str, ...]:
 
 
 def check_type(column: Held, rule: Rule, name: str) -> None:
-    """Refuse what can be refused by its type; no value is looked at."""
+    """Refuse a column whose type does not fit the rule, without reading values."""
+    # An empty slice has the type of the column, and takes the same path as its values.
     coded(column[:0], rule, name)
 
 
 def coded(values: Held, rule: Rule, name: str) -> Column:
-    """A column as numbers; the name is for error texts."""
+    """A column as the numbers that are screened; the name is for error messages."""
     if isinstance(rule, Number):
         return numbers(floats_in(values, rule, name), rule)
     return codes(_codes(values, rule, name), rule)
 
 
 def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
-    """A column as floats, NaN where a cell holds no number; rule and name are for error texts."""
+    """A column as floats, NaN where a cell is not a number; the name is for error messages."""
     if isinstance(values, nw.Series):
         if _is_numeric(values):
             return _series_floats(values)
@@ -174,7 +176,7 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
 
 
 def _codes(values: Held, rule: Categories, name: str) -> Codes:
-    """Codes of categories, those of values that are missing or not declared among them."""
+    """Codes of categories, `MISSING` or `UNDECLARED`."""
     if isinstance(values, nw.Series):
         if _is_numeric(values) and rule.kind is not str:
             exact = values.dtype not in _WIDE and not values.null_count()
@@ -199,16 +201,16 @@ def _cells(values: nw.Series) -> np.ndarray:
 
 
 def _is_binary(values: nw.Series) -> bool:
-    """Whether a series is of bytes. narwhals knows one of the types that arrow has for them."""
+    """Whether a series holds bytes. narwhals supports one of the types that arrow has for them."""
     native = values.to_native()
-    # Of a chunked array, and of a series that pandas keeps in arrow.
+    # `type` is of a chunked array, `pyarrow_dtype` of a pandas series that is stored in arrow.
     kind = getattr(native, "type", getattr(getattr(native, "dtype", None), "pyarrow_dtype", None))
-    held = getattr(kind, "value_type", kind)  # of a dictionary
+    held = getattr(kind, "value_type", kind)  # `value_type` is of a dictionary
     return values.dtype == nw.Binary or "binary" in str(held).split("[")[0]
 
 
 def _texts(values: np.ndarray) -> list[Any]:
-    """Cells, as texts where the dtype is of bytes."""
+    """The cells of an array, with bytes decoded to texts."""
     cells = values.tolist()
     return list(map(as_text, cells)) if values.dtype.kind == "S" else cells
 
@@ -218,18 +220,18 @@ def _is_numeric(values: nw.Series) -> bool:
 
 
 def _series_floats(values: nw.Series) -> Float[np.ndarray, " n"]:
-    """By the type of the series alone, whether or not it has nulls."""
+    """A numeric series as floats, in a dtype that does not depend on whether it has nulls."""
     short = [dtype for kind, dtype in _SHORT.items() if values.dtype == kind]
     if values.dtype == nw.Boolean:
         values = values.cast(nw.UInt8)
     elif values.dtype in _WIDE:
         return numbers_of(_cells(values))
-    with np.errstate(invalid="ignore"):  # as numpy calls a NaN that is said to signal
+    with np.errstate(invalid="ignore"):  # numpy would warn of a signalling NaN
         return values.to_numpy().astype(short[0] if short else np.float64)
 
 
 def _is_complex(values: nw.Series) -> bool:
-    """narwhals knows no complex numbers, and numpy makes them of all numbers beside one."""
+    """Whether a series is complex, for which narwhals has no dtype; one value makes all complex."""
     return getattr(getattr(values.to_native(), "dtype", None), "kind", "") == "c"
 
 

@@ -1,4 +1,4 @@
-"""What a column's cells are taken for, counted for the owner of the data: this is not private."""
+"""Counts of missing, unreadable and clipped cells, for the owner of the data. Not private."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +13,12 @@ from dpmic_jax.data.source.coding import MISSING
 
 @dataclass(frozen=True)
 class Tally:
-    """Cells of a column that do not count as what they hold.
+    """Numbers of cells of a column that are not used as they are.
 
     Attributes:
-      missing: hold nothing: empty, null, NaN.
-      unreadable: hold something that is no number, or no declared category.
-      below, above: hold a number outside the bounds, and count as at the bounds.
+      missing: cells that are empty, null or NaN.
+      unreadable: other cells that are not a number, or not a declared category.
+      below, above: cells with a number outside the bounds, to which it is clipped.
     """
 
     missing: int
@@ -27,12 +27,12 @@ class Tally:
     above: int = 0
 
     def __add__(self, other: "Tally") -> "Tally":
-        """Of two batches."""
+        """The tally of two batches together."""
         return Tally(*(one + more for one, more in zip(self.counts, other.counts, strict=True)))
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """All of them, in order."""
+        """All four numbers, in the order of the attributes."""
         return self.missing, self.unreadable, self.below, self.above
 
 
@@ -51,17 +51,17 @@ def tally(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Tally:
 
 
 def _blank(values: Any, nulls: tuple[str, ...]) -> np.ndarray:
-    """Which cells say that nothing is there, if they are not numbers."""
+    """Which cells are missing rather than unreadable, if they are not numbers."""
     values = decoded(values)
-    if not is_text(values.type):
+    if not is_text(values.type):  # a numeric cell that is NaN is null or NaN, never unreadable
         return np.ones(len(values), bool)
     words = {*nulls, "nan", "+nan", "-nan"}
 
-    def says_so(text: str) -> bool:
-        said = text.strip(SPACE)
-        return said in words or said.lower() in words
+    def is_blank(text: str) -> bool:
+        trimmed = text.strip(SPACE)
+        return trimmed in words or trimmed.lower() in words
 
-    return by_text(values, says_so, True).astype(bool)
+    return by_text(values, is_blank, True).astype(bool)
 
 
 def _count(mask: np.ndarray) -> int:

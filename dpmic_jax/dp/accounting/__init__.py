@@ -1,1 +1,1 @@
-"""What releases cost, and what several of them cost together."""
+"""Privacy guarantees, events (what a release costs), and their composition."""

@@ -1,6 +1,7 @@
-"""Functions as settings of an event: told apart by what they do, not by their names alone.
+"""Names of functions for the settings of an event, with a digest of what the function does.
 
-Events that are equal share their noise under a seeded key, and two lambdas share their name.
+Equal events share their noise under a seeded key, and all lambdas have the same name, so a name
+alone would not tell two functions apart.
 """
 
 import functools
@@ -14,10 +15,11 @@ _FIXED = (Number, str, bytes, type(None))
 
 
 def callable_name(function: Callable[..., Any]) -> str:
-    """The name of a function or class; of all but classes and functions of modules with a digest.
+    """The name of a function or class, followed by a digest unless it is one of this package.
 
-    The digest is of the code, the defaults and the values that are closed over, as far as these
-    cannot change: a run that goes on later has to find the same.
+    Classes and module-level functions of `dpmic_jax` are identified by their names. For everything
+    else the digest covers the code, the defaults and the closed-over values, as far as they are
+    immutable: a run that is resumed in another process has to find the same digest.
     """
     name = getattr(function, "__name__", type(function).__name__)
     plain = isinstance(function, type) or (
@@ -27,35 +29,38 @@ def callable_name(function: Callable[..., Any]) -> str:
     )
     if plain and function.__module__.startswith("dpmic_jax."):
         return name
-    return f"{name} {hashlib.sha256(repr(_told(function)).encode()).hexdigest()[:32]}"
+    return f"{name} {hashlib.sha256(repr(_identity(function)).encode()).hexdigest()[:32]}"
 
 
-def _told(value: Any) -> Any:
-    """What tells a value from others, as something whose repr does."""
+def _identity(value: Any) -> Any:
+    """Nested tuples and lists whose repr identifies a value, and is the same in every process."""
     if isinstance(value, functools.partial):
-        return "partial", _told(value.func), _told(value.args), _items(value.keywords)
+        return "partial", _identity(value.func), _identity(value.args), _items(value.keywords)
     if isinstance(value, types.MethodType):
-        return "method", _told(value.__func__), _told(value.__self__)
+        return "method", _identity(value.__func__), _identity(value.__self__)
     if isinstance(value, types.FunctionType):
         closed = [cell.cell_contents for cell in value.__closure__ or ()]
         return (
             value.__module__,
             value.__qualname__,
-            _told(value.__code__),
-            _told(value.__defaults__),
+            _identity(value.__code__),
+            _identity(value.__defaults__),
             _items(value.__kwdefaults__ or {}),
-            _told(tuple(closed)),
+            _identity(tuple(closed)),
         )
     if isinstance(value, types.CodeType):
-        return value.co_code, _told(value.co_consts), value.co_names
+        return value.co_code, _identity(value.co_consts), value.co_names
     if isinstance(value, type):
         return value.__module__, value.__qualname__
     if isinstance(value, tuple):
-        return [_told(each) for each in value]
+        return [_identity(each) for each in value]
+    if isinstance(value, frozenset):  # what a set display in a condition is compiled to
+        return "frozenset", sorted(repr(_identity(each)) for each in value)
+    # Of other values only the type enters: their repr may hold an address, or change.
     params = getattr(value, "__dataclass_params__", None)
     fixed = isinstance(value, _FIXED) or (params is not None and params.frozen)
     return type(value).__qualname__, repr(value) if fixed else None
 
 
 def _items(named: dict[str, Any]) -> Any:
-    return _told(tuple(sorted(named.items(), key=lambda item: item[0])))
+    return _identity(tuple(sorted(named.items(), key=lambda item: item[0])))

@@ -1,12 +1,12 @@
-"""What many events cost together: each composition theorem a function, and the best of them.
+"""Composition of events: one function for each theorem, and the best of them.
 
-A theorem turns events into a profile: a function from epsilon to an upper bound of the delta
-at which all of them together are (epsilon, delta)-DP, 1.0 where the theorem says nothing. The
-mechanisms may be chosen one after the other, each knowing what came before. Their guarantees
-have to be fixed before: a rule that goes on while `optimal` still fits a budget can be beaten
-by who picks the next guarantee by the last output. What holds then is in `dp.ledger.file`.
+A theorem turns events into a privacy profile: a function from epsilon to an upper bound on the
+delta at which all events together are (epsilon, delta)-DP; 1.0 where the theorem says nothing.
+The mechanisms may be chosen adaptively, but their guarantees have to be fixed beforehand. In
+particular `optimal` is not a sound stopping rule (privacy filter): an adversary that picks the
+next guarantee by the last output can exceed it. What holds then is in `dp.ledger.budget.Budget`.
 
-The total protects people who own as many records as the least of the events' relations says.
+The total protects a person with as many records as the smallest `relation` of the events allows.
 """
 
 import math
@@ -26,16 +26,22 @@ from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, ch
 
 Profile = Callable[[float], float]
 
-# Losses this unlikely, or lost to underflow, count as failures.
+# Losses less likely than this are left out of the sums and count as failures, and so does what is
+# lost to underflow.
 _NEGLIGIBLE = 2.0**-200
+# Most points on the lattice of losses of different epsilons; more are avoided by a coarser step.
 _POINTS = 2**14
 
 
 class Totals(NamedTuple):
-    """Plain sums over events, exact: epsilon is None once an event has no finite one.
+    """Exact sums over events.
 
-    `delta` sums the chances that (epsilon, delta) guarantees fail, `variation` how far the noise
-    of zCDP events is from its ideal law.
+    Attributes:
+      epsilon: sum of all epsilons; None if an event has no finite epsilon.
+      delta: sum of the deltas of (epsilon, delta) guarantees.
+      rho: sum of all rhos.
+      variation: sum of the total variations between the noise of zCDP events and its ideal
+        distribution.
     """
 
     epsilon: Fraction | None
@@ -45,7 +51,8 @@ class Totals(NamedTuple):
 
 
 def totals(events: Iterable[Event]) -> Totals:
-    """Sum of epsilon (basic composition), of delta, and of rho (composition of zCDP)."""
+    """Sum the epsilons (basic composition), deltas, rhos (zCDP) and total variations of events."""
+    # Equal guarantees are counted first: multiplying is faster than adding many fractions.
     guarantees: Counter = Counter()
     for event in events:
         guarantees[event.guarantee] += event.count
@@ -67,7 +74,7 @@ def totals(events: Iterable[Event]) -> Totals:
 
 
 def combined(*parts: Totals) -> Totals:
-    """The totals of all events of the parts: sums of fractions, so in any order the same."""
+    """The totals of several groups of events together: exact sums, the same in any order."""
     epsilons = [part.epsilon for part in parts if part.epsilon is not None]
     return Totals(
         epsilon=sum(epsilons, Fraction()) if len(epsilons) == len(parts) else None,
@@ -78,23 +85,24 @@ def combined(*parts: Totals) -> Totals:
 
 
 def numerical(variation: Fraction, epsilon: float) -> Fraction:
-    """What noise that is off by `variation` adds to delta at `epsilon`: (1 + e^epsilon) times it.
+    """The delta of inexact noise at `epsilon`: (1 + e^epsilon) times its total `variation`.
 
-    Total variations add up, also of noise that is drawn for what was chosen before. If the ideal
-    M is (epsilon, delta)-DP and the real R is off by v, then for any outputs P[R(D)] <= P[M(D)] + v
-    <= e^epsilon P[M(D')] + delta + v <= e^epsilon (P[R(D')] + v) + delta + v.
+    Total variations add up, also for adaptively chosen releases. If the ideal mechanism M is
+    (epsilon, delta)-DP and the real R is within total variation v of it, then for any outputs
+    P[R(D)] <= P[M(D)] + v <= e^epsilon P[M(D')] + delta + v
+    <= e^epsilon (P[R(D')] + v) + delta + v.
     """
     if not variation:
         return Fraction()
     if epsilon > 500:
         return Fraction(1)
-    # Correctly rounded, so a ledger is judged the same on every machine.
+    # Decimal.exp is correctly rounded, so a ledger admits the same events on every machine.
     factor = Fraction(Decimal(repr(float(epsilon))).exp(Context(prec=40)))
     return min(variation * (1 + factor * (1 + Fraction(1, 10**30))), Fraction(1))
 
 
 def basic(events: Iterable[Event]) -> Profile:
-    """Epsilons and deltas add up; nothing is said of zCDP events."""
+    """Basic composition: epsilons and deltas add up. It says nothing about zCDP events."""
     epsilon, delta, _, _ = totals(events)
 
     def profile(at: float) -> float:
@@ -106,32 +114,33 @@ def basic(events: Iterable[Event]) -> Profile:
 
 
 def zcdp(events: Iterable[Event]) -> Profile:
-    """Rhos add up; epsilon-DP is zCDP with rho = epsilon tanh(epsilon/2)."""
+    """zCDP composition: rhos add up, and epsilon-DP has rho = epsilon tanh(epsilon/2)."""
     events = tuple(events)
     sums = totals(events)
     rho, failure = ceil_to_float(sums.rho), _failure(events)
 
     def profile(at: float) -> float:
         delta = conversion.deltas(rho, np.array([at])).item() if rho else 0.0
-        return _with(failure, delta, numerical(sums.variation, at))
+        return _total_delta(failure, delta, numerical(sums.variation, at))
 
     return profile
 
 
 def optimal(events: Iterable[Event]) -> Profile:
-    """Exact for (epsilon, delta) events; zCDP events enter by their tight conversion.
+    """Optimal composition of (epsilon, delta) events; zCDP events enter by a tight conversion.
 
     An (epsilon, delta)-DP mechanism is a post-processing of one that fails with probability
-    delta and else is randomised response with odds e^epsilon (Kairouz, Oh and Viswanath 2015),
-    so all of these may be drawn first. Their loss A is a sum of signs +-epsilon_j, plus with
-    probability e^epsilon_j / (1 + e^epsilon_j). What comes after is, whatever was drawn,
-    rho-zCDP. With delta_rho its tight conversion, and (1 - e^x)+ if there is no zCDP event,
+    delta and otherwise is randomised response with odds e^epsilon (Kairouz, Oh and Viswanath
+    2015), so all of these may be drawn first. Their privacy loss A is a sum of terms +-epsilon_j,
+    positive with probability e^epsilon_j / (1 + e^epsilon_j). The zCDP events that follow are
+    rho-zCDP whatever was drawn. With delta_rho their tight conversion, or (1 - e^x)+ if there is
+    no zCDP event,
 
         delta(epsilon) = 1 - prod_j (1 - delta_j) (1 - E[delta_rho(epsilon - A)]).
 
-    For equal epsilons that is Theorem 3.3 of Kairouz, Oh and Viswanath; for different ones the
-    optimum of Murtagh and Vadhan (2016), computed on a lattice of losses. The lattice is exact
-    if it can be had with 2^14 points, otherwise losses between two points are split over both.
+    For equal epsilons this is Theorem 3.3 of Kairouz, Oh and Viswanath; for different ones it is
+    the optimum of Murtagh and Vadhan (2016), computed on a lattice of losses. The lattice is exact
+    if 2^14 points are enough; otherwise a loss between two points is split over both.
     """
     events = tuple(events)
     variation = totals(events).variation
@@ -143,23 +152,24 @@ def optimal(events: Iterable[Event]) -> Profile:
         else:
             rest += event.count * as_fraction(event.guarantee.rho)
     rho, failure = ceil_to_float(rest), _failure(events)
-    losses, chances = _loss(signs)
+    losses, probabilities = _loss_distribution(signs)
 
     def profile(at: float) -> float:
-        # The margin covers the rounding of both terms: the bound falls in its argument.
+        # The margin covers the rounding of both terms: delta decreases in its argument.
         left = at - losses - 2.0**-50 * (abs(at) + np.abs(losses))
         tail = conversion.deltas(rho, left) if rho else -np.expm1(np.minimum(left, 0)) * UP
-        lost = 2 * (len(signs) + 1) * _NEGLIGIBLE
-        return _with(failure, math.fsum(chances * tail) + lost, numerical(variation, at))
+        neglected = 2 * (len(signs) + 1) * _NEGLIGIBLE
+        delta = math.fsum(probabilities * tail) + neglected
+        return _total_delta(failure, delta, numerical(variation, at))
 
     return profile
 
 
 def pld(events: Iterable[Event]) -> Profile:
-    """Privacy loss distributions of `dp-accounting`: an independent check on `optimal`.
+    """Privacy loss distributions of `dp_accounting`: an independent check on `optimal`.
 
-    Each (epsilon, delta) event enters by the pair that dominates it. zCDP has no such pair (a
-    Gaussian of the same rho does not dominate it), so nothing is said if there is one.
+    Each (epsilon, delta) event enters by its dominating pair. zCDP has no dominating pair (a
+    Gaussian of the same rho does not dominate it), so the profile is 1.0 if there is a zCDP event.
     """
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
@@ -175,16 +185,16 @@ def pld(events: Iterable[Event]) -> Profile:
         each = privacy_loss_distribution.from_privacy_parameters(parameters)
         total = total.compose(each.self_compose(event.count))
         releases += event.count
-    # Its Fourier transforms err on either side, the more the more releases: 8e-12 too low
-    # at a million releases of epsilon = 0.01 and delta = 1e-6.
+    # The library's Fourier transforms err on either side, and more so with more releases: by
+    # 8e-12 too low at a million releases of epsilon = 0.01 and delta = 1e-6.
     allowance = (1000 + releases) * 2.0**-50
     return lambda at: min(float(total.get_delta_for_epsilon(at)) + allowance, 1.0)
 
 
 def best(events: Iterable[Event]) -> Profile:
-    """The least of `basic`, `zcdp` and `optimal`.
+    """The minimum of `basic`, `zcdp` and `optimal`.
 
-    `pld` is not asked: it rounds what `optimal` computes, and numbers should not depend on
+    `pld` is left out: it approximates what `optimal` computes, and results should not depend on
     which extras are installed.
     """
     events = tuple(events)
@@ -202,18 +212,19 @@ def delta_at(events: Iterable[Event], epsilon: float) -> float:
 def epsilon_at(events: Iterable[Event], delta: float) -> float:
     """An epsilon at which the events together are (epsilon, delta)-DP, by the best theorem.
 
-    Infinite if there is none, as with a zCDP event and delta = 0.
+    Infinite if there is none, as for a zCDP event at delta = 0.
     """
     events = tuple(events)
-    plain = totals(events)
+    sums = totals(events)
     least = smallest_epsilon(best(events), delta)
-    if plain.epsilon is not None and plain.delta <= as_fraction(delta):
-        return min(least, ceil_to_float(plain.epsilon))
+    # The search rounds up in the 12th digit; the sum of epsilons is exact, so it may be smaller.
+    if sums.epsilon is not None and sums.delta <= as_fraction(delta):
+        return min(least, ceil_to_float(sums.epsilon))
     return least
 
 
 def smallest_epsilon(profile: Profile, delta: float) -> float:
-    """The least epsilon, to 12 digits and rounded up, where a profile is at most `delta`."""
+    """The smallest epsilon at which a profile is at most `delta`, to 12 digits, rounded up."""
     delta = check_probability("delta", delta)
     if profile(0.0) <= delta:
         return 0.0
@@ -225,7 +236,8 @@ def smallest_epsilon(profile: Profile, delta: float) -> float:
     return math.inf if found is None else bisect(too_small, *found).fails
 
 
-def _with(failure: float, delta: float, variation: Fraction) -> float:
+def _total_delta(failure: float, delta: float, variation: Fraction) -> float:
+    """Combine the probability of a failure, the delta without one, and that of inexact noise."""
     return min((failure + (1 - failure) * delta + ceil_to_float(variation)) * UP, 1.0)
 
 
@@ -239,44 +251,48 @@ def _failure(events: Iterable[Event]) -> float:
     return min(-math.expm1(math.fsum(logs)) * UP, 1.0)
 
 
-def _loss(signs: Counter[float]) -> tuple[np.ndarray, np.ndarray]:
-    """Values of the privacy loss and upper bounds of their chances, `signs` counting epsilons.
+def _loss_distribution(signs: Counter[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the privacy loss and upper bounds on their probabilities; `signs` counts epsilons.
 
-    A group of k signs is a binomial on a lattice of step 2 epsilon. Where the groups' common
-    step is too fine, a coarser one is used, and losses between two points are split.
+    The sum of k signs +-epsilon is binomial on a lattice of step 2 epsilon. Where the common step
+    of all groups is too fine, a coarser one is used, and losses between two points are split.
     """
     groups = [(as_fraction(epsilon), *_binomial(epsilon, k)) for epsilon, k in signs.items()]
     step = _common_step([2 * epsilon for epsilon, _, _ in groups])
-    width = sum((2 * epsilon * len(chances) for epsilon, _, chances in groups), Fraction())
+    width = sum((2 * epsilon * len(pmf) for epsilon, _, pmf in groups), Fraction())
     if len(groups) > 1 and width > _POINTS * step:
         step = width / _POINTS
     start, total = Fraction(), np.ones(1)
-    for epsilon, first, chances in groups:
+    for epsilon, first, pmf in groups:
         start += first * epsilon
-        total = _sum_law(total, _on_lattice(chances, 2 * epsilon / step, float(step)))
+        total = _convolve(total, _on_lattice(pmf, 2 * epsilon / step, float(step)))
     return float(start) + np.arange(len(total)) * float(step), total
 
 
-def _on_lattice(chances: np.ndarray, ratio: Fraction, step: float) -> np.ndarray:
-    """Chances of losses 0, 1, 2, ... times ratio * step, moved to multiples of `step`.
+def _on_lattice(pmf: np.ndarray, ratio: Fraction, step: float) -> np.ndarray:
+    """Probabilities of losses 0, 1, 2, ... times ratio * step, on multiples of `step`.
 
-    A loss a between the points l and u = l + step becomes l or u so that the chance is kept
-    under both neighbours: the factors w_l + w_u = 1 and w_l e^-l + w_u e^-u = e^-a. Whoever is
-    told the loss l or u can forget which, and has the old mechanism: the new one costs more.
+    A loss a between the points l and u = l + step is split over l and u so that its probability
+    is kept under both neighbours: w_l + w_u = 1 and w_l e^-l + w_u e^-u = e^-a. The old mechanism
+    is a post-processing of the new one, which forgets whether the loss was l or u. So the new
+    one is less private, and a bound for it holds for the old one.
     """
-    scaled = [i * ratio.numerator for i in range(len(chances))]
+    scaled = [i * ratio.numerator for i in range(len(pmf))]
     below = np.array([at // ratio.denominator for at in scaled])
     over = np.array([at % ratio.denominator / ratio.denominator for at in scaled])
     under = np.array([-at % ratio.denominator / ratio.denominator for at in scaled])
     to_upper = np.expm1(-over * step) / math.expm1(-step)
     to_lower = np.exp(-over * step) * np.expm1(-under * step) / math.expm1(-step)
-    to_lower[over == 0] = 1.0
+    to_lower[over == 0] = 1.0  # a loss on a lattice point is kept there
     places = np.concatenate([below, below + 1])
-    return np.bincount(places, weights=np.concatenate([chances * to_lower, chances * to_upper]))
+    return np.bincount(places, weights=np.concatenate([pmf * to_lower, pmf * to_upper]))
 
 
-def _sum_law(dense: np.ndarray, sparse: np.ndarray) -> np.ndarray:
-    """The law of a sum, by direct convolution: no Fourier transform, so errors stay relative."""
+def _convolve(dense: np.ndarray, sparse: np.ndarray) -> np.ndarray:
+    """The distribution of a sum, rounded up.
+
+    Directly, not by a Fourier transform, so that errors are relative to each probability.
+    """
     total = np.zeros(len(dense) + len(sparse) - 1)
     for place in np.flatnonzero(sparse):
         total[place : place + len(dense)] += sparse[place] * dense
@@ -284,15 +300,16 @@ def _sum_law(dense: np.ndarray, sparse: np.ndarray) -> np.ndarray:
 
 
 def _common_step(steps: list[Fraction]) -> Fraction:
-    """The largest number that all of `steps` are whole multiples of."""
-    below = math.lcm(*(step.denominator for step in steps))
-    return Fraction(math.gcd(*(int(step * below) for step in steps)), below)
+    """The greatest common divisor of fractions."""
+    denominator = math.lcm(*(step.denominator for step in steps))
+    return Fraction(math.gcd(*(int(step * denominator) for step in steps)), denominator)
 
 
 def _binomial(epsilon: float, count: int) -> tuple[int, np.ndarray]:
-    """Chances of a sum of `count` signs, rounded up: the first value that counts, step 2.
+    """The smallest value kept of a sum of `count` signs, and the probabilities in steps of 2.
 
-    What is left out has a chance below 2^-199 by Hoeffding's inequality.
+    Probabilities are rounded up. Values further than `reach` from the mean are left out; their
+    probability is below 2^-199 by Hoeffding's inequality.
     """
     plus = 1 / (1 + math.exp(-epsilon))
     reach = math.sqrt(100 * math.log(2) * count) + 1
@@ -306,5 +323,6 @@ def _binomial(epsilon: float, count: int) -> tuple[int, np.ndarray]:
         - (count - up) * epsilon
         for up in ups
     ]  # fmt: skip
+    # Bounds the rounding errors of lgamma and of the sum, which are relative to their terms.
     rounding = 2.0**-48 * (1 + count * (math.log1p(count) + epsilon))
     return 2 * ups.start - count, np.exp(logs) * (1 + rounding)

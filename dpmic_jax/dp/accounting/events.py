@@ -1,4 +1,4 @@
-"""What a release costs: guarantees and events as frozen data with one digest each."""
+"""Guarantees and events: frozen data that state what a release costs, each with one digest."""
 
 import decimal
 import hashlib
@@ -17,7 +17,7 @@ from dpmic_jax.dp.arithmetic.exact_decimal import (
     check_probability,
 )
 
-_VERSION = 1
+_VERSION = 1  # of the JSON; another one changes every digest, and with it all seeded noise
 
 
 def pure_to_zcdp(epsilon: float) -> float:
@@ -29,15 +29,19 @@ def pure_to_zcdp(epsilon: float) -> float:
     concave in w, its growth from w = (epsilon/2)^2 to ((alpha - 1/2) epsilon)^2 stays below
     the tangent, tanh(epsilon/2) / epsilon times the step, alpha (alpha - 1) epsilon^2. So the
     divergence is at most alpha epsilon tanh(epsilon/2), with equality as alpha -> 1. It is
-    below the epsilon^2/2 of Bun and Steinke (2016). Rounded upwards, the same on any machine.
+    below the epsilon^2/2 of Bun and Steinke (2016). The result is rounded up, and is the same on
+    every machine.
     """
     check_positive("epsilon", epsilon)
+    # Here 1 - e^-epsilon would lose digits, and epsilon^2/2 is larger by a factor of at most
+    # 1 + epsilon^2/12.
     if epsilon < 2**-20:
         return ceil_to_float(as_fraction(epsilon) ** 2 / 2)
     with decimal.localcontext(decimal.Context(prec=60)):
         exact = decimal.Decimal(repr(float(epsilon)))
         odds = (-exact).exp()
         rho = exact * (1 - odds) / (1 + odds)
+        # The margin covers the rounding of all steps above.
         return ceil_to_float(Fraction(rho * (1 + decimal.Decimal("1e-40"))))
 
 
@@ -53,7 +57,10 @@ def zcdp_to_pure(rho: float) -> float:
 
 @dataclass(frozen=True)
 class ReplaceOne:
-    """Neighbours have the same n and differ in at most `records` records of one person."""
+    """Neighbouring data sets have the same n and differ in at most `records` records.
+
+    These are the records of one person.
+    """
 
     records: int = 1
 
@@ -63,7 +70,7 @@ class ReplaceOne:
 
 @dataclass(frozen=True)
 class PureDP:
-    """epsilon-DP: no output is more than e^epsilon times likelier for a neighbour."""
+    """epsilon-DP: P[M(D) in S] <= e^epsilon P[M(D') in S] for all neighbours D, D'."""
 
     epsilon: float
 
@@ -72,16 +79,18 @@ class PureDP:
 
     @property
     def delta(self) -> float:
+        """Always 0.0: the guarantee never fails."""
         return 0.0
 
     @property
     def rho(self) -> float:
+        """The rho of zCDP that epsilon-DP implies: epsilon tanh(epsilon/2), rounded up."""
         return pure_to_zcdp(self.epsilon)
 
 
 @dataclass(frozen=True)
 class ApproximateDP:
-    """(epsilon, delta)-DP: epsilon-DP but for a chance of delta."""
+    """(epsilon, delta)-DP: P[M(D) in S] <= e^epsilon P[M(D') in S] + delta for neighbours D, D'."""
 
     epsilon: float
     delta: float
@@ -94,15 +103,17 @@ class ApproximateDP:
 
     @property
     def rho(self) -> float:
+        """The rho of zCDP that holds unless the guarantee fails, which has probability delta."""
         return pure_to_zcdp(self.epsilon)
 
 
 @dataclass(frozen=True)
 class ZCDP:
-    """Within a total variation of delta of something rho-zCDP (Bun and Steinke 2016).
+    """rho-zCDP (Bun and Steinke 2016), up to a total variation of delta.
 
-    `delta` is a numerical term: how far the noise that is drawn may be from the law that has rho.
-    At an epsilon it adds (1 + e^epsilon) delta (`composition.numerical`).
+    `delta` is a numerical term, the total variation between the noise that is sampled and the
+    ideal distribution that has rho. It adds (1 + e^epsilon) delta to the delta of
+    (epsilon, delta)-DP (`composition.numerical`).
     """
 
     rho: float
@@ -114,6 +125,7 @@ class ZCDP:
 
     @property
     def epsilon(self) -> float:
+        """Infinite: rho-zCDP implies no epsilon-DP."""
         return math.inf
 
 
@@ -127,17 +139,19 @@ _GUARANTEES: dict[str, type[PureDP] | type[ApproximateDP] | type[ZCDP]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One charge: `count` releases that cost `guarantee` each, known before data is seen.
+    """What a ledger is charged for: `count` releases, each with `guarantee`.
+
+    An event does not depend on the data: it is complete before any value is read.
 
     Attributes:
       mechanism: the name of the mechanism.
-      guarantee: what each release keeps, for all of one person's records at once.
-      relation: the neighbours it holds for.
-      n: number of records, public.
+      guarantee: privacy guarantee of each release, for all records of one person together.
+      relation: the neighbouring relation of the guarantee.
+      n: number of records, which is public.
       sensitivity: how far one person's records can move the released statistic.
-      count: how many such releases are charged at once.
-      settings: public settings as (name, value) pairs; kept in order of their names.
-      label: what tells this release from others of its kind made with the same key.
+      count: number of releases that are charged together.
+      settings: public settings as (name, value) pairs; sorted by name.
+      label: distinguishes releases of the same kind that are made with the same key.
     """
 
     mechanism: str
@@ -169,24 +183,24 @@ class Event:
 
     @property
     def epsilon(self) -> float:
-        """All `count` releases are (epsilon, delta)-DP together; infinite under ZCDP."""
+        """Epsilon of all `count` releases together, by basic composition; infinite under ZCDP."""
         return self._total(self.guarantee.epsilon)
 
     @property
     def delta(self) -> float:
-        """The chance that one of the `count` guarantees fails; for ZCDP a total variation."""
+        """Delta of all `count` releases together; for ZCDP their total variation."""
         return self._total(self.guarantee.delta)
 
     @property
     def rho(self) -> float:
-        """All `count` releases are rho-zCDP together, up to delta."""
+        """The rho of zCDP of all `count` releases together, up to delta."""
         return self._total(self.guarantee.rho)
 
     def _total(self, each: float) -> float:
         return each if math.isinf(each) else ceil_to_float(self.count * as_fraction(each))
 
     def to_json(self) -> str:
-        """Canonical text: equal events have equal text, different events different text."""
+        """Canonical JSON: two events have the same text if and only if they are equal."""
         kind = type(self.guarantee)
         fields = {name: getattr(self.guarantee, name).hex() for name in kind.__match_args__}
         content = {
@@ -204,7 +218,7 @@ class Event:
 
     @classmethod
     def from_json(cls, text: str) -> "Event":
-        """The event whose `to_json` is exactly `text`."""
+        """Read an event from its `to_json`; any other text is refused."""
         try:
             content = json.loads(text)
             guarantee = dict(content["guarantee"])
@@ -227,12 +241,12 @@ class Event:
 
     @property
     def digest(self) -> bytes:
-        """SHA-256 of the canonical text: what the noise key of the release is folded with."""
+        """SHA-256 of the canonical JSON; the noise key of the release is folded with it."""
         return hashlib.sha256(b"dpmic_jax event\0" + self.to_json().encode("ascii")).digest()
 
 
 def canonical(content: object) -> str:
-    """JSON with sorted names, no spaces and ASCII only."""
+    """JSON with sorted keys, no spaces and ASCII only."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -252,7 +266,7 @@ def _canonical_settings(settings: tuple[tuple[str, str], ...]) -> tuple[tuple[st
 def _check_text(name: str, value: str) -> None:
     if not isinstance(value, str):
         raise TypeError(f"expected {name} to be a string, got {value!r}")
-    # JSON writes a lone pair of surrogates as it writes the character they stand for: two
+    # JSON escapes two surrogates as it escapes the character that they encode, so two different
     # strings would share a digest.
     if any("\ud800" <= character <= "\udfff" for character in value):
         raise ValueError(f"expected {name} to be valid Unicode, got lone surrogates")

@@ -1,1 +1,1 @@
-"""Numbers without rounding: decimals as they are written, and intervals that enclose the truth."""
+"""Exact arithmetic: decimals as they are written, enclosing intervals, and bisection."""

@@ -1,4 +1,4 @@
-"""Bisection: up to which number a condition holds, with both ends of the bracket by name."""
+"""Bisection for the largest number at which a condition holds, with named bracket ends."""
 
 import math
 from collections.abc import Callable
@@ -8,11 +8,11 @@ Condition = Callable[[float], bool]
 
 
 class Bracket(NamedTuple):
-    """Two numbers between which a condition changes.
+    """Two numbers between which a condition changes from true to false.
 
     Attributes:
-      holds: where it does.
-      fails: where it does not; larger.
+      holds: the lower end, where the condition holds.
+      fails: the upper end, where it does not.
     """
 
     holds: float
@@ -20,9 +20,9 @@ class Bracket(NamedTuple):
 
 
 def doubled(condition: Condition, start: float, *, most: float = math.inf) -> Bracket | None:
-    """A bracket of a condition that holds at 0: `start` is doubled until it fails.
+    """Double `start` until the condition fails, and return the bracket of the last two numbers.
 
-    None if it still holds beyond `most`.
+    The condition has to hold at 0. Returns None if it still holds when `most` is passed.
     """
     low, high = 0.0, start
     while condition(high):
@@ -38,10 +38,11 @@ def bisect(
     """Halve a bracket from `low`, where the condition holds, to `high`, where it does not.
 
     Args:
-      condition: holds up to some number, and not beyond.
-      low, high: where to begin.
-      steps: how often; else until both ends agree to so many `digits`.
-      digits: of the larger end.
+      condition: holds up to some number, and fails beyond it.
+      low, high: the ends of the first bracket.
+      steps: number of halvings. By default the bracket is halved until it is no wider than
+        10^-digits times its upper end.
+      digits: relative accuracy, in decimal digits; ignored if `steps` is given.
     """
     left = math.inf if steps is None else steps
     while left > 0 and (steps is not None or high - low > 10.0**-digits * high):

@@ -1,13 +1,13 @@
-"""Certain bounds on e^-x: two integers on a fixed scale, one below and one above."""
+"""Interval arithmetic for e^-x: a lower and an upper integer bound in units of 2^-320."""
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-# Bits after the point. The smallest number that matters, e^-60, then keeps 233 of them.
+# Bits after the binary point. The smallest weight in use, e^-60, keeps 233 significant bits.
 SCALE = 320
-_DIGITS = 130  # more than the 97 digits of 2^320, so that rounding is below one unit
+_DIGITS = 130  # 2^320 has 97 digits, so decimal rounding is far below one unit
 
 
 class Enclosure(NamedTuple):
@@ -17,9 +17,11 @@ class Enclosure(NamedTuple):
     high: int
 
     def times(self, other: "Enclosure") -> "Enclosure":
+        """An enclosure of the product, rounded outwards."""
         return Enclosure((self.low * other.low) >> SCALE, -((-self.high * other.high) >> SCALE))
 
     def twice(self) -> "Enclosure":
+        """An enclosure of 2 y, without rounding."""
         return Enclosure(2 * self.low, 2 * self.high)
 
 
@@ -27,7 +29,7 @@ ONE = Enclosure(2**SCALE, 2**SCALE)
 
 
 def powers(ratio: Enclosure, count: int) -> list[Enclosure]:
-    """1, y, y^2, ... for y in `ratio`."""
+    """Enclosures of 1, y, y^2, ..., y^(count - 1) for y in `ratio`."""
     found = [ONE]
     for _ in range(count - 1):
         found.append(found[-1].times(ratio))
@@ -35,7 +37,10 @@ def powers(ratio: Enclosure, count: int) -> list[Enclosure]:
 
 
 def bells(ratio: Enclosure, count: int) -> list[Enclosure]:
-    """1, y, y^4, y^9, ...: from y^(j^2) to the next is a step of y^(2j + 1)."""
+    """Enclosures of y^(j^2), j = 0 .. count - 1: Gaussian weights for y = e^(-1 / 2 sigma^2).
+
+    From y^(j^2) to the next is a factor of y^(2j + 1).
+    """
     found, step, square = [ONE], ratio, ratio.times(ratio)
     for _ in range(count - 1):
         found.append(found[-1].times(step))
@@ -45,13 +50,13 @@ def bells(ratio: Enclosure, count: int) -> list[Enclosure]:
 
 @lru_cache(maxsize=256)
 def exponential(x: Fraction) -> Enclosure:
-    """e^-x for a rational x >= 0.
+    """An enclosure of e^-x for a rational x >= 0.
 
-    `Decimal.exp` is correctly rounded, so the decimal next to its result, on either side, is
-    beyond the truth; x is rounded outwards before, the result after.
+    `Decimal.exp` is correctly rounded, so the true value lies between the decimals next to its
+    result. x is rounded outwards before, and the bounds are rounded outwards after.
     """
     if x > 1000:
-        return Enclosure(0, 1)
+        return Enclosure(0, 1)  # e^-1000 is below one unit, 2^-320
     with localcontext(prec=_DIGITS) as context:
         unit, numerator, denominator = Decimal(2**SCALE), -x.numerator, x.denominator
         context.rounding = ROUND_FLOOR
@@ -65,17 +70,17 @@ def exponential(x: Fraction) -> Enclosure:
 
 def growth(x: Fraction) -> Fraction:
     """A lower bound on e^x - 1, for a rational x >= 0."""
-    # Beyond 2^92 it makes no difference to any check.
+    # Capped at e^64 - 1, about 2^92: a lower bound may be smaller, and no check needs more.
     return Fraction(2**SCALE, exponential(min(x, Fraction(64))).high) - 1
 
 
 def rounded_up(value: Fraction, bits: int = 128) -> Fraction:
-    """The next multiple of 2^-bits, so that certificates stay readable."""
+    """Round up to a multiple of 2^-bits, so that certificates have short fractions."""
     return Fraction(-(-(value.numerator << bits) // value.denominator), 2**bits)
 
 
 def exact(name: str, value: float | Fraction) -> Fraction:
-    """The rational number that `value` is, refused unless it is finite and above 0."""
+    """Return `value` as the fraction that it is in binary, or raise unless 0 < value < inf."""
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
         raise TypeError(f"expected {name} to be a float or a Fraction, got {type(value).__name__}")
     if not 0 < value < float("inf"):
@@ -84,7 +89,7 @@ def exact(name: str, value: float | Fraction) -> Fraction:
 
 
 def integer(name: str, value: int, least: int, most: int) -> int:
-    """`value`, refused unless it is an integer in the range."""
+    """Return `value`, or raise unless it is an int with least <= value <= most."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected {name} to be an int, got {type(value).__name__}")
     if not least <= value <= most:

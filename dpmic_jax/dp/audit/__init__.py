@@ -1,9 +1,9 @@
-"""Check that a mechanism keeps its promise: exactly, by search, and by sampling.
+"""Audits of a mechanism's privacy guarantee: exact, by search, and by sampling.
 
-`exact`: the privacy loss of a mechanism on data so small that its output law can be written
-down. `search`: how far one record can move a statistic. `sampled`: a lower bound on epsilon,
-from draws of the output on two neighbouring data sets. None of them knows the mechanism:
-everything is passed in as functions and arrays.
+`exact`: the privacy loss on data so small that the output distribution can be enumerated.
+`search`: a lower bound on the sensitivity of a statistic. `sampled`: a lower bound on epsilon,
+from draws of the output on two neighbouring data sets. All of them treat the mechanism as a black
+box, which is passed in as functions and arrays.
 """
 
 from dpmic_jax.dp.audit.exact import (

@@ -1,10 +1,10 @@
-"""The exact privacy loss of a mechanism whose output law can be written down.
+"""The exact privacy loss of a mechanism whose output distribution can be enumerated.
 
 A mechanism M is epsilon-DP iff P[M(D) = v] <= e^epsilon P[M(D') = v] for all neighbours D, D'
 and outputs v (of a countable range), and (epsilon, delta)-DP iff the sum over v of
 max(0, P[M(D) = v] - e^epsilon P[M(D') = v]) is at most delta. On tiny data, and with
 probabilities given as fractions, both are decided without rounding: e^epsilon is enclosed
-between fractions, as closely as the question needs.
+between two fractions that are as close as the comparison needs.
 """
 
 import itertools
@@ -18,19 +18,20 @@ from typing import Generic, TypeVar
 Data = TypeVar("Data", bound=Hashable)
 Output = TypeVar("Output", bound=Hashable)
 Record = TypeVar("Record")
-Law = Callable[[Data], Mapping[Output, Fraction]]
+OutputDistribution = Callable[[Data], Mapping[Output, Fraction]]
 Number = int | float | Fraction
 
 
 def exp_between(exponent: Number, digits: int) -> tuple[Fraction, Fraction]:
     """Fractions below and above e^exponent, about 10^-digits of it apart."""
-    # Of its own, though `noise` has something like it: an audit shares no code with what it
-    # judges.
+    # `dp.arithmetic.intervals` has a similar function, but an audit shares no code with what it
+    # audits.
     exact = Fraction(exponent)
     limits = []
     for rounding in (ROUND_FLOOR, ROUND_CEILING):
         context = Context(prec=digits + 4, rounding=rounding)
-        # A float's exponent is shortened outwards first; Decimal's exp is correctly rounded.
+        # The exponent is rounded outwards first. Decimal's exp is correctly rounded to nearest
+        # whatever the context, so its neighbours enclose the true value.
         short = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
         power = context.exp(short)
         down = rounding == ROUND_FLOOR
@@ -40,14 +41,14 @@ def exp_between(exponent: Number, digits: int) -> tuple[Fraction, Fraction]:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss(Generic[Data, Output]):
-    """The largest P[M(dataset) = output] / P[M(neighbour) = output] of a family of neighbours.
+    """The largest ratio P[M(dataset) = output] / P[M(neighbour) = output] over neighbours.
 
     Attributes:
-      dataset: where the output is more likely.
-      neighbour: where it is less likely, perhaps impossible.
-      output: what tells them apart best.
-      more: its probability on `dataset`.
-      less: its probability on `neighbour`; zero if it cannot occur there.
+      dataset: the data set on which the output is more likely.
+      neighbour: the neighbour on which it is less likely, perhaps impossible.
+      output: the output with the largest ratio.
+      more: probability of the output on `dataset`.
+      less: probability of the output on `neighbour`; zero if it cannot occur there.
     """
 
     dataset: Data
@@ -58,7 +59,7 @@ class Loss(Generic[Data, Output]):
 
     @property
     def epsilon(self) -> float:
-        """The log ratio, rounded; inf if a support differs. To compare, use `at_most`."""
+        """ln(more / less), rounded; inf if `less` is 0. For an exact comparison use `at_most`."""
         if self.less == 0:
             return float("inf")
         ratio, context = self.more / self.less, Context(prec=40)
@@ -67,20 +68,20 @@ class Loss(Generic[Data, Output]):
         )
 
     def is_above(self, other: "Loss[Data, Output]") -> bool:
-        """Whether this ratio is larger; of two infinite ones, whether it is more likely seen."""
+        """Whether this ratio is larger; of two infinite ones, whether its output is more likely."""
         if self.less == other.less == 0:
             return self.more > other.more
         mine, theirs = (self.more, other.less), (other.more, self.less)
-        # Without reducing fractions, which would take most of the time of `exact_loss`.
+        # Products of fractions would be reduced, which would take most of the time of `exact_loss`.
         return _top(mine) * _bottom(theirs) > _top(theirs) * _bottom(mine)
 
     def at_most(self, epsilon: Number) -> bool:
-        """Whether more <= e^epsilon less, decided exactly; "to 1e-12" is `epsilon + 1e-12`."""
+        """Whether more <= e^epsilon less, decided exactly; pass epsilon + 1e-12 for a tolerance."""
         if not 0 <= epsilon < float("inf"):
             raise ValueError(f"expected 0 <= epsilon < inf, got {epsilon}")
         if self.less == 0 or epsilon == 0:
             return self.more <= self.less
-        # e^epsilon is irrational for a rational epsilon other than 0, so this comes to an end.
+        # e^epsilon is irrational for a rational epsilon other than 0, so the loop terminates.
         digits = 20
         while True:
             low, high = exp_between(epsilon, digits)
@@ -93,14 +94,14 @@ class Loss(Generic[Data, Output]):
 
 @dataclass(frozen=True, kw_only=True)
 class Delta(Generic[Data, Output]):
-    """The largest delta(epsilon) of a family of neighbours, between two fractions.
+    """The largest delta(epsilon) over neighbours, enclosed between two fractions.
 
     Attributes:
-      low: a lower bound on it.
-      high: an upper bound on it; they are about 1e-30 apart.
-      dataset: where the event below is more likely.
-      neighbour: where it is less likely.
-      event: the outputs whose ratio is above e^epsilon.
+      low: a lower bound on delta.
+      high: an upper bound on delta, about 1e-30 above.
+      dataset: the data set on which `event` is more likely.
+      neighbour: the neighbour on which it is less likely.
+      event: the outputs whose ratio of probabilities is above e^epsilon.
     """
 
     low: Fraction
@@ -111,33 +112,34 @@ class Delta(Generic[Data, Output]):
 
 
 def exact_loss(
-    law: Law[Data, Output], neighbourhoods: Iterable[Sequence[Data]]
+    distribution: OutputDistribution[Data, Output], neighbourhoods: Iterable[Sequence[Data]]
 ) -> Loss[Data, Output]:
-    """The exact loss of a mechanism over every two data sets that share a neighbourhood.
+    """The exact privacy loss of a mechanism, over all pairs of data sets in a neighbourhood.
 
     Example, randomised response about one bit, which tells the truth three times in four:
 
-      >>> def law(data):
+      >>> def distribution(data):
       ...     (bit,) = data
       ...     return {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}
-      >>> loss = exact_loss(law, replace_one([0, 1], n=1))
+      >>> loss = exact_loss(distribution, replace_one([0, 1], n=1))
       >>> round(loss.epsilon, 4), loss.at_most(1.1), loss.at_most(1.0)
       (1.0986, True, False)
 
     Args:
-      law: a data set -> the probability of each output, as fractions that sum to 1.
-      neighbourhoods: groups of data sets, in each of which any two are neighbours; a pair is
-        a group of two. `replace_one` makes them all.
+      distribution: maps a data set to the probability of each output, as fractions that sum to 1.
+      neighbourhoods: groups of data sets in which any two are neighbours; a single pair is a group
+        of two. `replace_one` enumerates all of them.
 
     Returns:
-      The largest ratio, with the data sets and the output that show it.
+      The largest ratio, with the data sets and the output that attain it.
     """
     known: dict[Data, Mapping[Output, Fraction]] = {}
     worst: Loss[Data, Output] | None = None
     for group in neighbourhoods:
-        laws = {data: _checked(law, data, known) for data in group}
-        for output in dict.fromkeys(itertools.chain.from_iterable(laws.values())):
-            at = {data: one.get(output, Fraction(0)) for data, one in laws.items()}
+        pmfs = {data: _checked(distribution, data, known) for data in group}
+        for output in dict.fromkeys(itertools.chain.from_iterable(pmfs.values())):
+            at = {data: pmf.get(output, Fraction(0)) for data, pmf in pmfs.items()}
+            # Any two data sets of a group are neighbours, so the extremes are the worst pair.
             most, least = max(at, key=at.__getitem__), min(at, key=at.__getitem__)
             found = Loss(
                 dataset=most, neighbour=least, output=output, more=at[most], less=at[least]
@@ -150,17 +152,20 @@ def exact_loss(
 
 
 def exact_delta(
-    law: Law[Data, Output], neighbourhoods: Iterable[Sequence[Data]], *, epsilon: Number
+    distribution: OutputDistribution[Data, Output],
+    neighbourhoods: Iterable[Sequence[Data]],
+    *,
+    epsilon: Number,
 ) -> Delta[Data, Output]:
-    """The exact delta(epsilon) of a mechanism over every two data sets of a neighbourhood.
+    """The exact delta(epsilon) of a mechanism, over all pairs of data sets in a neighbourhood.
 
     Args:
-      law: as for `exact_loss`.
+      distribution: as for `exact_loss`.
       neighbourhoods: as for `exact_loss`.
       epsilon: at least 0.
 
     Returns:
-      The largest delta, enclosed, with the data sets and the event that show it.
+      The largest delta, enclosed, with the data sets and the event that attain it.
     """
     if not 0 <= epsilon < float("inf"):
         raise ValueError(f"expected 0 <= epsilon < inf, got {epsilon}")
@@ -169,15 +174,16 @@ def exact_delta(
     seen: set[tuple[Data, Data]] = set()
     worst: Delta[Data, Output] | None = None
     for group in neighbourhoods:
-        laws = {data: _checked(law, data, known) for data in group}
-        for one, other in itertools.permutations(laws, 2):
+        pmfs = {data: _checked(distribution, data, known) for data in group}
+        for one, other in itertools.permutations(pmfs, 2):
             if (one, other) in seen:
                 continue
             seen.add((one, other))
-            upper = _excess(laws[one], laws[other], low)
+            # The lower end of e^epsilon gives the upper bound on delta, and the other way round.
+            upper = _excess(pmfs[one], pmfs[other], low)
             if worst is None or sum(upper.values()) > worst.high:
                 worst = Delta(
-                    low=sum(_excess(laws[one], laws[other], high).values(), Fraction(0)),
+                    low=sum(_excess(pmfs[one], pmfs[other], high).values(), Fraction(0)),
                     high=sum(upper.values(), Fraction(0)),
                     dataset=one,
                     neighbour=other,
@@ -196,18 +202,23 @@ def _excess(
 
 
 def _checked(
-    law: Law[Data, Output], data: Data, known: dict[Data, Mapping[Output, Fraction]]
+    distribution: OutputDistribution[Data, Output],
+    data: Data,
+    known: dict[Data, Mapping[Output, Fraction]],
 ) -> Mapping[Output, Fraction]:
     if data not in known:
-        found = law(data)
-        if not all(isinstance(p, Fraction | int) for p in found.values()):
-            raise TypeError("expected law to give each probability as a Fraction, not rounded")
-        whole = math.lcm(*(p.denominator for p in found.values()))
-        parts = [p.numerator * (whole // p.denominator) for p in found.values()]
-        if min(parts, default=0) < 0 or sum(parts) != whole:
-            raise ValueError("expected law to give probabilities >= 0 that sum to exactly 1")
-        # An output of probability zero is no output.
-        known[data] = {output: p for output, p in found.items() if p}
+        pmf = distribution(data)
+        if not all(isinstance(p, Fraction | int) for p in pmf.values()):
+            raise TypeError("expected distribution to give each probability as a Fraction")
+        # In integers over a common denominator: adding fractions would reduce each sum.
+        whole = math.lcm(*(p.denominator for p in pmf.values()))
+        weights = [p.numerator * (whole // p.denominator) for p in pmf.values()]
+        if min(weights, default=0) < 0 or sum(weights) != whole:
+            raise ValueError(
+                "expected distribution to give probabilities >= 0 that sum to exactly 1"
+            )
+        # Outputs of probability zero are dropped, since they cannot occur.
+        known[data] = {output: p for output, p in pmf.items() if p}
     return known[data]
 
 
@@ -220,14 +231,15 @@ def _bottom(factors: tuple[Fraction, Fraction]) -> int:
 
 
 def replace_one(records: Sequence[Record], n: int) -> Iterator[list[tuple[Record, ...]]]:
-    """Neighbourhoods of all data sets of n records, in which order does not count.
+    """Replace-one neighbourhoods of all data sets of n records, regardless of their order.
 
-    For every n - 1 records the ways to add one more: any two of these differ in one record,
-    and all neighbours are met so. m possible records make C(m + n - 2, n - 1) groups of m.
+    A group consists of all ways to add one record to the same n - 1 records: any two of these
+    differ in one record, and every pair of neighbours is in some group. m possible records make
+    C(m + n - 2, n - 1) groups of m.
 
     Args:
       records: all values that a record may take, each once.
-      n: how many records a data set has.
+      n: number of records in a data set.
 
     Yields:
       Data sets as tuples in the order of `records`.
@@ -241,7 +253,7 @@ def replace_one(records: Sequence[Record], n: int) -> Iterator[list[tuple[Record
 def replace_one_in_sequences(
     records: Sequence[Record], n: int
 ) -> Iterator[list[tuple[Record, ...]]]:
-    """The same for mechanisms to which the order of records counts; m^(n-1) n groups of m."""
+    """As `replace_one`, for mechanisms that depend on the order of records; m^(n-1) n groups."""
     _check_size(records, n)
     for place, rest in itertools.product(range(n), itertools.product(records, repeat=n - 1)):
         yield [(*rest[:place], record, *rest[place:]) for record in records]

@@ -4,8 +4,8 @@ If M is (epsilon, delta)-DP then P[M(D) in S] <= e^epsilon P[M(D') in S] + delta
 S of outputs. So for any S fixed before the draws are counted, a lower confidence limit p of
 the one probability and an upper limit q of the other give epsilon >= log((p - delta) / q).
 The limits are Clopper and Pearson's, which hold for every probability and number of draws.
-S is chosen on the first half of the draws and counted on the second, so the choice may be as
-greedy as it likes.
+S is chosen on the first half of the draws and counted on the second, so the choice may depend on
+the first half in any way.
 """
 
 import math
@@ -25,17 +25,17 @@ Predicate = Callable[[Draws], Bool[np.ndarray, " draws"]]
 
 
 class SampledBound(NamedTuple):
-    """What draws prove about epsilon, and by which event.
+    """A lower confidence bound on epsilon, and the event that gives it.
 
     Attributes:
-      epsilon: a lower bound, at least 0, wrong with probability 1 - confidence at most.
-      confidence: of the bound.
-      delta: what was allowed to the mechanism besides epsilon.
-      event: the event in words; "none" if none had promise.
-      more: how often it occurred, of the draws counted, where it is more likely.
-      less: how often it occurred where it is less likely.
-      draws: how many draws were counted, in the same order.
-      swapped: whether it is the second data set on which the event is more likely.
+      epsilon: a lower bound, at least 0, wrong with probability at most 1 - confidence.
+      confidence: confidence level of the bound.
+      delta: the delta that the mechanism is allowed.
+      event: description of the event; "none" if no event was chosen.
+      more: number of occurrences on the data set where the event is more likely.
+      less: number of occurrences on the data set where it is less likely.
+      draws: number of draws that were counted on each, in the same order.
+      swapped: whether the event is more likely on the second data set.
     """
 
     epsilon: float
@@ -49,7 +49,13 @@ class SampledBound(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Events of one kind: what the i-th is called, how often each occurred, its labels."""
+    """Events of one kind.
+
+    Attributes:
+      words: maps i to a description of the i-th event.
+      hits: number of occurrences of each event on both data sets.
+      members: maps i to the labels that the i-th event consists of.
+    """
 
     words: Callable[[int], str]
     hits: Counts
@@ -57,20 +63,21 @@ class Family(NamedTuple):
 
 
 def values(draws: Draws) -> Labels:
-    """The output itself; a row of several numbers is one output."""
+    """The output itself as a feature; a row of several numbers is one output."""
     return draws
 
 
 def lowest_bit(draws: Float[np.ndarray, " draws"]) -> Int[np.ndarray, " draws"]:
-    """The largest e such that the output is an integer times 2^e: which lattice it lies on.
+    """The largest e such that the output is an integer times 2^e, as a feature.
 
-    Noise in floats reaches only some of the floats near a value, and which ones depends on
-    the value (Mironov, 2012). What is left of that in the low bits gives the value away.
-    Zero, infinities and NaN get numbers of their own.
+    Floating-point noise reaches only some of the floats near a value, and which ones depends on
+    the value (Mironov, 2012), so the low bits of the output reveal it. Zero, infinities and NaN
+    get numbers of their own.
     """
-    floats = np.asarray(draws, np.float64)  # exact for every shorter float
+    floats = np.asarray(draws, np.float64)  # exact for float32 and shorter
     fraction, exponent = np.frexp(np.where(np.isfinite(floats), floats, 0))
     digits = np.ldexp(np.abs(fraction), 53).astype(np.int64)
+    # digits & -digits is the lowest set bit; exponents of floats never reach 2000.
     place = np.frexp((digits & -digits).astype(np.float64))[1] - 1
     found = np.where(digits == 0, 2000, place + exponent - 53)
     return np.where(np.isfinite(floats), found, np.where(np.isnan(floats), 2001, 2002))
@@ -82,15 +89,15 @@ FEATURES: Mapping[str, Feature] = MappingProxyType({"output": values, "lowest bi
 def bound_of_event(
     more: int, of_more: int, less: int, of_less: int, *, confidence: float, delta: float = 0.0
 ) -> float:
-    """log((p - delta) / q), or 0 if that is less, for an event fixed before the draws.
+    """The bound max(0, log((p - delta) / q)) of one event that was fixed before the draws.
 
     Args:
-      more: how often it occurred in `of_more` draws on one data set.
+      more: number of occurrences in `of_more` draws on one data set.
       of_more: at least 1.
-      less: how often it occurred in `of_less` draws on the neighbour.
+      less: number of occurrences in `of_less` draws on the neighbour.
       of_less: at least 1.
-      confidence: of p and q together; each may fail with half of what is left of 1.
-      delta: what is allowed besides epsilon.
+      confidence: of p and q together; each may fail with probability (1 - confidence) / 2.
+      delta: the delta that the mechanism is allowed.
     """
     _check(confidence, delta)
     failure = (1 - confidence) / 2
@@ -107,17 +114,18 @@ def event_loss(
     confidence: float,
     delta: float = 0.0,
 ) -> SampledBound:
-    """The best bound of several events, all fixed before the draws: Bonferroni over them.
+    """The best bound of several events that were fixed before the draws, Bonferroni-corrected.
 
     Args:
       first: independent outputs on one data set.
       second: independent outputs on its neighbour.
-      events: name -> a function that tells of each draw whether it is in the event.
+      events: maps a name to a function from draws to whether each of them is in the event.
       confidence: of the result, whichever event it comes from.
-      delta: what is allowed besides epsilon.
+      delta: the delta that the mechanism is allowed.
     """
     _check(confidence, delta)
     draws, bounds = (len(first), len(second)), []
+    # Each event is tried in both directions.
     single = 1 - (1 - confidence) / (2 * len(events))
     for name, event in events.items():
         hits = int(np.sum(event(first))), int(np.sum(event(second)))
@@ -134,12 +142,12 @@ def sampled_loss(
     delta: float = 0.0,
     features: Mapping[str, Feature] = FEATURES,
 ) -> SampledBound:
-    """A lower bound on epsilon by the event, of very many, that promises most.
+    """A lower bound on epsilon by the most promising of very many events.
 
-    Tried are: a feature of the output is at most t, at least t, equal to t, or among the
-    values that are so many times likelier on one data set than on the other. The likelier
-    values are ranked on a quarter of the draws, the event is chosen on the next quarter and
-    counted on the other half: one event is counted, so nothing is to be corrected for.
+    The events are: a feature of the output is at most t, at least t, equal to t, or among the k
+    values whose likelihood ratio between the data sets is largest. Values are ranked on a quarter
+    of the draws, the event is chosen on the next quarter and counted on the other half. Only one
+    event is counted, so no correction for multiple testing is needed.
 
     Example, Laplace noise of scale 1 in float32, on two values 1 apart; it claims epsilon = 1:
 
@@ -153,20 +161,20 @@ def sampled_loss(
     Args:
       first: independent outputs on one data set, an array of numbers or of rows of them; for
         a mechanism in JAX, `jax.vmap` over 10^6 split keys makes them.
-      second: independent outputs on its neighbour, as many or about so.
-      confidence: that the bound holds, such as 0.999.
-      delta: what is allowed besides epsilon.
-      features: name -> a function from draws to what an event may look at, draw by draw; add
-        what may give the mechanism away, such as the difference of two releases.
+      second: independent outputs on its neighbour, about as many.
+      confidence: confidence level of the bound, such as 0.999.
+      delta: the delta that the mechanism is allowed.
+      features: maps a name to a function from draws to a feature of each draw. Add features that
+        may reveal the data, such as the difference of two releases.
 
     Returns:
-      The bound and its event. A bound above the claimed epsilon refutes the claim; one below
+      The bound and its event. A bound above the claimed epsilon refutes the claim; a bound below
       it proves nothing.
     """
     _check(confidence, delta)
     if min(len(first), len(second)) < 4:
         raise ValueError("expected at least 4 draws on each data set")
-    draws = len(first) - len(first) // 2, len(second) - len(second) // 2
+    draws = len(first) - len(first) // 2, len(second) - len(second) // 2  # the second halves
     best, found = -math.inf, SampledBound(0.0, confidence, delta, "none", 0, 0, draws, False)
     for name, feature in features.items():
         (rank, choose, count), shown = _counts(feature, first, second)
@@ -184,7 +192,7 @@ def sampled_loss(
 
 
 def _counts(feature: Feature, first: Draws, second: Draws) -> tuple[list[Counts], Draws]:
-    """How often each value of a feature occurs in the three parts of the draws; the values."""
+    """Counts of each value of a feature in the three parts of the draws, and the values."""
     labels, shown = _labels(feature(np.concatenate([first, second])))
     both = labels[: len(first)], labels[len(first) :]
     parts = [np.split(half, [len(half) // 4, len(half) // 2]) for half in both]
@@ -193,7 +201,8 @@ def _counts(feature: Feature, first: Draws, second: Draws) -> tuple[list[Counts]
 
 
 def _families(rank: Counts, choose: Counts, shown: Draws) -> Iterator[Family]:
-    """Events of four kinds, for an output that is likelier on the first data set."""
+    """Events of four kinds that may be more likely on the first data set."""
+    # Half a count more on both sides, for values that were drawn on one data set only.
     likely = np.argsort(-(rank[0] + 0.5) / (rank[1] + 0.5), kind="stable")
     up = np.arange(len(shown))
     for order, words in (
@@ -209,22 +218,23 @@ def _families(rank: Counts, choose: Counts, shown: Draws) -> Iterator[Family]:
 def _promise(
     hits: Counts, draws: Int[np.ndarray, " data"], confidence: float, delta: float
 ) -> Float[np.ndarray, " labels"]:
-    """About what `bound_of_event` will give, for all events at once, by square roots.
+    """An approximation of `bound_of_event` for all events at once, to rank them.
 
-    It only orders events: the square root of a Poisson count has a deviation of about 1/2.
+    The square root of a Poisson count has a standard deviation of about 1/2.
     """
     width = float(stats.norm.isf((1 - confidence) / 2)) / 2
     low = np.maximum(np.sqrt(hits[0]) - width, 0) ** 2 / draws[0] - delta
     high = (np.sqrt(hits[1] + 1) + width) ** 2 / draws[1]
-    # Without a hit to speak for it no event is chosen: its border would come from the draws
-    # that are still to be counted.
+    # An event without hits on these draws is not chosen: its threshold t would be a value of the
+    # draws that are still to be counted, and S would depend on them.
     return np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
 
 
 def _labels(found: Labels) -> tuple[Int[np.ndarray, " draws"], Draws]:
-    """Number the distinct values, or rows, in ascending order; and one of each."""
+    """Labels 0, 1, ... of the distinct values (or rows) in ascending order, and these values."""
     first, *others = np.asarray(found).reshape(len(found), -1).T
     _, where, label = np.unique(first, return_index=True, return_inverse=True)
+    # Rows are labelled column by column: the label so far and the next column make one integer.
     for column in others:
         _, code = np.unique(column, return_inverse=True)
         code = label * (int(code.max()) + 1) + code

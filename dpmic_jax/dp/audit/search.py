@@ -1,9 +1,9 @@
-"""How far one record can move a statistic: a search for the worst neighbours.
+"""A lower bound on the sensitivity of a statistic, by a search for the worst neighbours.
 
-A pair of neighbours is n + 1 records: n - 1 that both data sets hold, one that only the first
-holds, and one that only the second holds, in its place. Any change of any of the n + 1 gives
-neighbours again, so hill climbing walks on pairs and every step of it is a fair witness. What
-it finds is a lower bound on the sensitivity; a claimed sensitivity below it is wrong.
+A pair of neighbours is represented by n + 1 records: n - 1 that both data sets share, one of the
+first data set only, and one of the second only, in its place. Changing any of the n + 1 records
+gives neighbours again, so hill climbing moves from pair to pair, and every pair on the way proves
+a lower bound on the sensitivity. A claimed sensitivity below it is wrong.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Propose = Callable[[Batch, np.random.Generator], Batch]
 
 
 class Change(NamedTuple):
-    """The worst neighbours found, and how far apart their statistics are."""
+    """The worst neighbours found, and the distance of their statistics (`size`)."""
 
     size: float
     dataset: Shaped[np.ndarray, "n *record"]
@@ -29,16 +29,17 @@ class Change(NamedTuple):
 def absolute(
     first: Shaped[np.ndarray, "chains *value"], second: Shaped[np.ndarray, "chains *value"]
 ) -> Float[np.ndarray, " chains"]:
-    """|f(D) - f(D')|, summed over entries if there are several: the L1 distance."""
+    """The L1 distance |f(D) - f(D')|, summed over the entries of each statistic."""
     gaps = np.abs(np.asarray(first, float) - np.asarray(second, float))
     return gaps.reshape(len(gaps), -1).sum(axis=1)
 
 
 def mutate(draw: Draw) -> Propose:
-    """Changes of one record in each chain: redrawn, copied, or with one field of another.
+    """A proposal that changes one record of each chain.
 
-    Copies matter: the worst data sets are often tied, clustered or in line, which
-    independent draws never are.
+    The record is drawn anew, replaced by a copy of another, or gets one field of another. Copies
+    matter: the worst data sets are often tied, clustered or collinear, which independent draws
+    never are.
 
     Args:
       draw: (count, generator) -> that many records.
@@ -52,6 +53,7 @@ def mutate(draw: Draw) -> Propose:
         mixed = records[chain, target].reshape(chains, -1)
         field = generator.integers(mixed.shape[1], size=chains)
         mixed[chain, field] = copied.reshape(chains, -1)[chain, field]
+        # 0: drawn anew, 1: copied, 2: with one field of the other record.
         kind = generator.integers(3, size=(chains, *[1] * (records.ndim - 2)))
         out[chain, target] = np.where(
             kind == 0, fresh, np.where(kind == 1, copied, mixed.reshape(fresh.shape))
@@ -75,10 +77,10 @@ def largest_change(
 ) -> Change:
     """Search for the replace-one neighbours whose statistics differ most.
 
-    Many chains climb at once, each from its own random pair: a proposal is taken if the
-    difference does not shrink, so that chains drift along plateaus.
+    Many chains climb in parallel, each from its own random pair. A proposal is accepted if the
+    difference does not decrease, so that chains drift along plateaus.
 
-    Example, the mean of n numbers in [0, 1], which one of them moves by 1/n at most:
+    Example, the mean of n numbers in [0, 1], whose sensitivity is 1/n:
 
       >>> def numbers(count, generator):
       ...     return generator.integers(0, 5, count) / 4
@@ -90,15 +92,15 @@ def largest_change(
       0.1
 
     Args:
-      statistic: a batch of data sets (first axis) -> a value, or an array of them, for each.
-      draw: (count, generator) -> that many records; where chains start.
-      n: records in a data set, at least 1.
-      propose: a batch of n + 1 records each -> the same, a little changed; `mutate(draw)` does.
+      statistic: maps a batch of data sets (first axis) to a number, or an array, for each.
+      draw: (count, generator) -> that many records; chains start from these.
+      n: number of records in a data set, at least 1.
+      propose: maps a batch of n + 1 records each to a slightly changed one, as `mutate(draw)`.
       generator: source of all randomness.
-      chains: pairs that climb at once.
-      steps: proposals to each chain.
-      restarts: how often all chains start afresh; at least 1.
-      distance: between two batches of statistics.
+      chains: number of pairs that climb in parallel.
+      steps: number of proposals to each chain.
+      restarts: number of times that all chains start from new pairs; at least 1.
+      distance: maps two batches of statistics to the distances between them.
 
     Returns:
       The largest difference found: a lower bound on the sensitivity.
@@ -114,7 +116,7 @@ def largest_change(
         return size
 
     def climb() -> Change:
-        # Where the replaced record stands matters to statistics that look at the order.
+        # The position of the replaced record matters to statistics that depend on the order.
         place = generator.integers(n, size=chains)
         records = draw(chains * (n + 1), generator)
         pairs = records.reshape(chains, n + 1, *records.shape[1:])

@@ -1,16 +1,18 @@
-"""How many nats about one person: differential privacy as a bound on mutual information.
+"""Mutual-information differential privacy: bounds, in nats, on the information about one record.
 
-After Cuff and Yu (2016). The guarantees, from strong to weak, and what follows from what:
+After Cuff and Yu (2016). The implications between guarantees, from strong to weak:
 
     PureDP -> KLDP -> MIDP -> VariationDP          `implications`
     PureDP, ApproximateDP -> VariationDP           `implications` (Property 3)
     VariationDP, ApproximateDP, ZCDP -> MIDP       `cardinality`: by numbers of values or outputs
-    the same about records of two values           `bit`: exact
-    about k records; together; by group of people  `groups`, `composing`, `personal`
-    of other orders than Shannon's                 `renyi`
+    the same for records of two values             `binary_records`: exact
+    groups of k records                            `groups`
+    several mechanisms together                    `composition`
+    different budgets for groups of people         `personal`
+    Rényi information of order alpha               `renyi`
 
-`channels` measures what a finite mechanism really tells, to compare. `published` has the looser
-forms that the paper prints.
+`channels` computes the exact information of a finite mechanism, for comparison. `published` has the
+looser forms that the paper prints.
 """
 
 from dpmic_jax.dp.information import published

@@ -1,7 +1,7 @@
-"""Records of two values: then every guarantee has one worst mechanism, and information is exact.
+"""Information about records of two values, where every guarantee has one worst mechanism.
 
-Two output laws are (epsilon, delta)-close iff both come, by one post-processing, from the
-mechanism that tells the bit with probability delta and else gives a randomised response with
+Two output distributions are (epsilon, delta)-close iff both come, by one post-processing, from the
+mechanism that reveals the bit with probability delta and otherwise gives a randomised response with
 odds e^epsilon (Kairouz, Oh and Viswanath 2015). Post-processing adds no information.
 """
 
@@ -11,10 +11,10 @@ from dpmic_jax.dp.information.guarantees import MIDP, VariationDP, expect
 
 
 def bit_to_mi(guarantee: PureDP | ApproximateDP | VariationDP) -> MIDP:
-    """delta ln 2 + (1 - delta)(ln 2 - h(1/(1 + e^epsilon))) nats about a record of two values.
+    """MI-DP for records of two values: delta ln 2 + (1 - delta)(ln 2 - h(1/(1 + e^epsilon))) nats.
 
-    For epsilon-DP that is randomised response; for (0, delta)-DP it is delta ln 2, the erasure
-    channel. Both attain it.
+    Randomised response attains it for epsilon-DP. For (0, delta)-DP it is delta ln 2, which the
+    erasure channel attains.
     """
     expect("the bound for records of two values", (PureDP, ApproximateDP, VariationDP), guarantee)
     if isinstance(guarantee, VariationDP):

@@ -1,4 +1,4 @@
-"""What several mechanisms tell together, in nats about one record (Corollaries 2, 3 and 4)."""
+"""Composition: the information of several mechanisms together (Corollaries 2, 3 and 4)."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -13,39 +13,42 @@ Nats = TypeVar("Nats", KLDP, MIDP)
 
 
 def composed(guarantees: Iterable[Nats]) -> Nats:
-    """Corollaries 2 and 3: nats add up, of MI-DP and of KL-DP, by the chain rule.
+    """Corollaries 2 and 3: the nats of MI-DP, and of KL-DP, add up by the chain rule.
 
-    Each mechanism has to keep its guarantee whatever came out before: its noise is new
-    (Corollary 2), or made for what came before (Corollary 3). Noise used twice adds up to
-    anything: Y1 = X + U modulo m and Y2 = U tell nothing each, and everything together
-    (Example 4). Guarantees may even be chosen by what came out before: if their sum stays below
-    a budget whatever happens, so does the information, since it is a sum of means.
+    Each mechanism has to keep its guarantee given all earlier outputs: its noise is independent of
+    them (Corollary 2), or it is chosen given them (Corollary 3). If noise is used twice there is no
+    bound: Y1 = X + U modulo m and Y2 = U have no information each, and reveal X together
+    (Example 4). Guarantees may depend on earlier outputs: if their sum always stays below a budget,
+    so does the information, since it is a sum of means.
 
-    Nothing more can be said: copies of an erasure channel that hardly tells anything attain the
-    sum in the limit. For epsilon-DP mechanisms it is below what the sum of their epsilons gives.
+    The sum is tight: copies of an erasure channel of small probability attain it in the limit. For
+    epsilon-DP mechanisms it is below the information that the sum of their epsilons implies.
     """
     kind, nats = _same_kind("Corollaries 2 and 3", guarantees)
+    # The sum is exact, of decimals as they are written, and rounded up once.
     return kind(ceil_to_float(sum(map(as_fraction, nats), Fraction())))
 
 
 def disjoint(guarantees: Iterable[Nats]) -> Nats:
-    """Corollary 4: mechanisms that each see a part of the records, no record in two parts.
+    """Corollary 4, parallel composition: each mechanism sees a subset, and no record is in two.
 
-    Another part's output, with noise of its own, tells nothing about a record whose neighbours
-    are known: the worst part's nats are the worst of all. Record by record it is a
-    `personal.Personal` budget.
+    The output for another subset, with independent noise, has no information about a record if all
+    other records are known. So the largest guarantee holds for all records. `personal.Personal`
+    keeps one guarantee for each subset.
     """
     kind, nats = _same_kind("Corollary 4", guarantees)
     return kind(max(nats))
 
 
 def total_mi(events: Iterable[Event], *, values: Count) -> MIDP:
-    """Nats about one record that all releases of `events` tell together.
+    """The MI-DP of all releases of `events` together.
 
-    `values` counts the values that a record may take, math.inf if there is no bound; then there
-    is an answer for epsilon-DP, and for zCDP without a numerical delta. An event's guarantee is
-    for all of one person's records at once, and so is the total: if a person owns several,
-    `values` counts what all of them together may be.
+    An event's guarantee is for all of one person's records at once, and so is the total.
+
+    Args:
+      events: the releases.
+      values: the number of values that a record may take, or that all records of one person may
+        take together. math.inf is allowed for epsilon-DP, and for zCDP without a numerical delta.
     """
     each = [
         event.count * as_fraction(to_mi(event.guarantee, values=values, outputs=float("inf")).nats)
@@ -57,6 +60,7 @@ def total_mi(events: Iterable[Event], *, values: Count) -> MIDP:
 
 
 def _same_kind(theorem: str, guarantees: Iterable[Nats]) -> tuple[type[Nats], list[float]]:
+    """The type of the guarantees, which has to be the same for all, and their nats."""
     listed = list(guarantees)
     if not listed:
         raise ValueError(f"{theorem} need at least one guarantee, got none")

@@ -1,9 +1,10 @@
-"""What a mechanism keeps, in the units of Cuff and Yu (2016): nats about one record, and variation.
+"""Guarantees of Cuff and Yu (2016): divergence, mutual information and total variation.
 
 epsilon-DP and (epsilon, delta)-DP are `PureDP` and `ApproximateDP` of `dp.accounting.events`. All
-of them are about neighbours that differ in one record, and hold against whoever knows all the other
-records. They say nothing about what records tell of each other: if all n records are equal, a
-mechanism that keeps next to nothing of each (`MIDP`) may give all of them away (Example 3).
+guarantees are about neighbours that differ in one record, and hold against an adversary who knows
+all other records. They do not cover what records reveal about each other: if all n records are
+equal, a mechanism with little information about each given the others (`MIDP`) may reveal all of
+them (Example 3).
 """
 
 import math
@@ -18,7 +19,7 @@ Count = int | float
 
 @dataclass(frozen=True)
 class KLDP:
-    """KL-DP: the output laws of neighbours diverge by at most `nats`, either way (Definition 7)."""
+    """KL-DP: D(P || Q) <= nats for the output distributions P, Q of neighbours (Definition 7)."""
 
     nats: float
 
@@ -28,9 +29,9 @@ class KLDP:
 
 @dataclass(frozen=True)
 class MIDP:
-    """MI-DP: sup over i and laws of the data of I(X_i; Y | all other records), in nats.
+    """MI-DP: I(X_i; Y | all other records) <= nats for every record i and data distribution.
 
-    Given the others, a record's values are the inputs of a channel with output Y: the supremum
+    Given the others, a record's values are the inputs of a channel with output Y, and the supremum
     is the largest capacity of these channels (Definition 2, `channels.worst_capacity`).
     """
 
@@ -41,15 +42,16 @@ class MIDP:
 
     @property
     def bits(self) -> float:
+        """The same information in bits: nats / ln 2."""
         return self.nats / math.log(2)
 
 
 @dataclass(frozen=True)
 class VariationDP:
-    """(0, delta)-DP: neighbours' output laws are within a total variation of delta (Definition 6).
+    """(0, delta)-DP: output distributions of neighbours are within total variation delta.
 
-    No test tells neighbours apart with error probabilities that sum to less than 1 - delta.
-    delta = 1 promises nothing.
+    No test distinguishes neighbours with error probabilities that sum to less than 1 - delta
+    (Definition 6). delta = 1 guarantees nothing.
     """
 
     delta: float
@@ -69,7 +71,7 @@ class RenyiMIDP:
 
 
 def expect(theorem: str, kind: type[Kind] | tuple[type[Kind], ...], given: object) -> None:
-    """Refuse a premise that the theorem is not about."""
+    """Raise a TypeError unless the theorem applies to guarantees of the given type."""
     if not isinstance(given, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         names = " or ".join(one.__name__ for one in kinds)
@@ -77,7 +79,7 @@ def expect(theorem: str, kind: type[Kind] | tuple[type[Kind], ...], given: objec
 
 
 def cardinal(name: str, count: Count) -> Count:
-    """`count` if it is a whole number from 2, or math.inf."""
+    """Return `count` if it is an integer of at least 2, or math.inf."""
     if count == math.inf:
         return math.inf
     if isinstance(count, bool) or not isinstance(count, int):

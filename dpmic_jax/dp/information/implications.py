@@ -1,4 +1,4 @@
-"""What follows from what, whatever a record may be: epsilon-DP > KL-DP > MI-DP > (0, delta)-DP.
+"""Implications that hold for any records: epsilon-DP => KL-DP => MI-DP => (0, delta)-DP.
 
 Cuff and Yu (2016), "Differential privacy as a mutual information constraint". Each function is
 one implication in its tightest form; the looser forms that the paper also prints are in
@@ -24,10 +24,11 @@ def pure_to_kl(pure: PureDP) -> KLDP:
     """Property 1, equation (11): epsilon-DP is epsilon tanh(epsilon/2)-KL-DP.
 
     Z = dP/dQ lies in [e^-epsilon, e^epsilon] and has mean 1 under Q. E[Z ln Z] is largest if Z
-    is at the ends only. Attained by randomised response. (The paper's step (82), which relaxes
+    is at the ends only. Randomised response attains it. (The paper's step (82), which relaxes
     this to min(epsilon, epsilon^2), lacks the factor epsilon on its left.)
     """
     expect("Property 1", PureDP, pure)
+    # rho of an epsilon-DP mechanism is also epsilon tanh(epsilon/2).
     return KLDP(pure.rho)
 
 
@@ -45,9 +46,10 @@ def concentrated_to_kl(concentrated: ZCDP) -> KLDP:
 def kl_to_mi(kl: KLDP) -> MIDP:
     """Lemma 1, equation (22): KL-DP is MI-DP with the same nats.
 
-    The output law q is a mixture of rows, and D(W_x || .) is convex: no row is further from q
-    than from the furthest other row. Tight: N inputs, told with probability t and else any of
-    the others, have capacity and divergence of a ratio that goes to 1 as N grows.
+    The output distribution q is a mixture of rows, and D(W_x || .) is convex: no row is further
+    from q than from the furthest other row. This is tight: for N inputs that are reported
+    truthfully with probability t, and as any of the others otherwise, the ratio of capacity and
+    divergence goes to 1 as N grows.
     """
     expect("Lemma 1", KLDP, kl)
     return MIDP(kl.nats)
@@ -61,9 +63,9 @@ def pure_to_mi(pure: PureDP) -> MIDP:
     is at most ln a + u (1 - a), which is largest at a = 1/u. The mutual information is the mean
     over y of E[Z ln Z].
 
-    About epsilon^2/8 for small epsilon, a quarter of what Lemma 1 gives. Approached by channels
-    with many inputs: output y is e^epsilon times likelier for a fraction (u - 1)/(e^epsilon - 1)
-    of them. For records of two values `bit.bit_to_mi` is lower.
+    It is about epsilon^2/8 for small epsilon, a quarter of the bound of Lemma 1. Channels with many
+    inputs approach it: output y is e^epsilon times likelier for a fraction (u - 1)/(e^epsilon - 1)
+    of them. For records of two values `binary_records.bit_to_mi` is lower.
     """
     expect("the bound on information by epsilon-DP", PureDP, pure)
     with precise(pure.epsilon):
@@ -75,13 +77,14 @@ def pure_to_mi(pure: PureDP) -> MIDP:
 def kl_to_variation(kl: KLDP) -> VariationDP:
     """KL-DP is (0, delta)-DP, with delta ln((1 + delta)/(1 - delta)) = nats.
 
-    Take the event that tells two laws apart best: chances a and b, delta = a - b. The pair
-    (1 - b, 1 - a) has the two divergences exchanged. Divergence is convex, so that of the
-    half-half mixture, (1 + delta)/2 against (1 - delta)/2, is at most the mean of both, which
-    KL-DP bounds. Attained by randomised response, and below Property 2 (`published.pinsker`),
-    which uses one of the two divergences only.
+    Take the event that distinguishes two distributions best, with probabilities a and b,
+    delta = a - b. The pair (1 - b, 1 - a) has the two divergences exchanged. Divergence is convex,
+    so that of the equal mixture, (1 + delta)/2 against (1 - delta)/2, is at most the mean of both,
+    which KL-DP bounds. Randomised response attains it. It is below Property 2
+    (`published.pinsker`), which uses only one of the two divergences.
     """
     expect("KL-DP to (0, delta)-DP", KLDP, kl)
+    # Pinsker's inequality, with a margin for rounding, bounds the root from above.
     pinsker = min(1.0, math.sqrt(kl.nats / 2) * (1 + 2**-50))
     with precise(pinsker):
         nats = exactly(kl.nats)
@@ -93,9 +96,10 @@ def mi_to_variation(mi: MIDP) -> VariationDP:
 
     Mixing a binary channel with its mirror image keeps the variation delta and does not raise
     the capacity: the binary symmetric channel has the least, ln 2 - h((1 - delta)/2), and
-    attains the bound. From ln 2 nats on, delta is 1: that promises nothing.
+    attains the bound. From ln 2 nats on, delta is 1, which guarantees nothing.
     """
     expect("Lemma 2", MIDP, mi)
+    # Equation (27), with a margin for rounding, bounds the root from above.
     root = min(1.0, math.sqrt(2 * mi.nats) * (1 + 2**-50))
     with precise(root):
         nats = exactly(mi.nats)
@@ -111,11 +115,11 @@ def to_variation(guarantee: PureDP | ApproximateDP) -> VariationDP:
 def trade(guarantee: PureDP | ApproximateDP, *, epsilon: float) -> ApproximateDP:
     """Property 3: a smaller epsilon' for delta' = 1 - (e^epsilon' + 1)(1 - delta)/(e^epsilon + 1).
 
-    Attained by the mechanism that tells everything with probability delta and else is
-    randomised response. There is no way back: a larger epsilon does not lower delta.
+    The mechanism that reveals everything with probability delta, and is randomised response
+    otherwise, attains it. There is no converse: a larger epsilon does not lower delta.
 
     Args:
-      guarantee: what is kept.
+      guarantee: the guarantee of the mechanism.
       epsilon: epsilon', above 0 (for 0 see `to_variation`) and below that of the guarantee.
     """
     expect("Property 3", (PureDP, ApproximateDP), guarantee)
@@ -127,13 +131,14 @@ def trade(guarantee: PureDP | ApproximateDP, *, epsilon: float) -> ApproximateDP
     delta = _traded(guarantee, epsilon)
     if delta == 1:
         raise ValueError(
-            f"Property 3 gives delta = 1 to 16 digits, which promises nothing: expected epsilon "
+            f"Property 3 gives delta = 1 to 16 digits, which guarantees nothing: expected epsilon "
             f"closer to {guarantee.epsilon:g}, got {epsilon:g}"
         )
     return ApproximateDP(epsilon, delta)
 
 
 def _traded(guarantee: PureDP | ApproximateDP, smaller: float) -> float:
+    """delta' of Property 3, for epsilon' = `smaller`."""
     with precise(guarantee.epsilon):
         epsilon, kept = exactly(guarantee.epsilon), 1 - exactly(guarantee.delta)
         odds = (-epsilon).exp()

@@ -1,7 +1,7 @@
 """Personalised budgets: one guarantee for each group of records (Cuff and Yu 2016, section 6.1).
 
-The i-th guarantee is about neighbours that differ in a record of group i. Every implication is
-about such neighbours, so it holds group by group; so do the chain rule and its sums.
+The guarantee of group i is for neighbours that differ in a record of group i. Every implication is
+about such neighbours, so it holds group by group. So do the chain rule and composition.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,7 @@ Nats = TypeVar("Nats", KLDP, MIDP)
 
 @dataclass(frozen=True)
 class Personal(Generic[Budget]):
-    """One guarantee a group of records, as (name, guarantee) pairs in order of their names."""
+    """One guarantee per group of records, as (name, guarantee) pairs sorted by name."""
 
     budgets: tuple[tuple[str, Budget], ...]
 
@@ -33,40 +33,41 @@ class Personal(Generic[Budget]):
             raise ValueError("expected every group once; two have the same name")
         kinds = {type(budget) for _, budget in self.budgets}
         if len(kinds) > 1:
-            raise TypeError("expected guarantees of one kind; bring them to one by an implication")
+            raise TypeError("expected guarantees of one kind; convert them by an implication")
         ordered = tuple(sorted(self.budgets, key=lambda pair: pair[0]))
         object.__setattr__(self, "budgets", ordered)
 
     def __getitem__(self, group: str) -> Budget:
+        """The guarantee of a group."""
         for name, budget in self.budgets:
             if name == group:
                 return budget
         raise KeyError(f"expected one of {[name for name, _ in self.budgets]}, got {group!r}")
 
     def each(self, implication: Callable[[Budget], Other]) -> "Personal[Other]":
-        """What follows for each group: `personal.each(pure_to_mi)`."""
+        """Apply an implication to every group: `personal.each(pure_to_mi)`."""
         return Personal(tuple((name, implication(budget)) for name, budget in self.budgets))
 
 
 def worst(personal: Personal[Nats]) -> Nats:
-    """What is kept of any record: the guarantee of the group that gets least."""
+    """The guarantee that holds for every record: that of the group with the most nats."""
     return max((budget for _, budget in personal.budgets), key=lambda budget: budget.nats)
 
 
 def composed_personal(releases: Iterable[Personal[Nats]]) -> Personal[Nats]:
-    """Corollaries 2 and 3, group by group; every release has to have the same groups."""
+    """Corollaries 2 and 3, group by group; all releases must have the same groups."""
     listed = list(releases)
     groups = [tuple(name for name, _ in release.budgets) for release in listed]
     if len(set(groups)) != 1:
         raise ValueError(
-            "expected at least one release and the same groups in each; a group that a release "
-            "does not see may share one with others, but has to be named"
+            "expected at least one release and the same groups in each; name every group in every "
+            "release, also in one that does not use its records"
         )
     return Personal(tuple((g, composed([release[g] for release in listed])) for g in groups[0]))
 
 
 def pure_mixed_group(personal: Personal[PureDP], *, records: Mapping[str, int]) -> PureDP:
-    """Property 7 for some records of each group named: epsilons add up, k_g times epsilon_g."""
+    """Property 7 for k_g records of each named group: (sum_g k_g epsilon_g)-DP."""
     if not records:
         raise ValueError("Property 7 needs records of at least one group, got none")
     losses = (

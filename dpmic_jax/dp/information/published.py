@@ -1,6 +1,6 @@
-"""The looser forms that Cuff and Yu (2016) print, for comparison: valid, but never the least.
+"""Bounds as Cuff and Yu (2016) print them, for comparison: valid, but looser than those used here.
 
-Where the printed text says something else than its proof gives, that is noted.
+Docstrings note where the printed text differs from its proof.
 """
 
 import math
@@ -28,13 +28,13 @@ def equation_21(pure: PureDP) -> KLDP:
 
 
 def pinsker(kl: KLDP) -> VariationDP:
-    """Property 2: KL-DP is (0, sqrt(nats/2))-DP; above 2 nats it promises nothing."""
+    """Property 2: KL-DP is (0, sqrt(nats/2))-DP; from 2 nats on it guarantees nothing."""
     expect("Property 2", KLDP, kl)
     return VariationDP(_root(kl.nats, Decimal("0.5")))
 
 
 def equation_27(mi: MIDP) -> VariationDP:
-    """Lemma 2, loose: MI-DP is (0, sqrt(2 nats))-DP; above 1/2 nat it promises nothing."""
+    """Lemma 2, loose: MI-DP is (0, sqrt(2 nats))-DP; from 1/2 nat on it guarantees nothing."""
     expect("Lemma 2", MIDP, mi)
     return VariationDP(_root(mi.nats, Decimal(2)))
 
@@ -51,7 +51,10 @@ def equation_35(variation: VariationDP, *, values: Count, outputs: Count) -> MID
 
 
 def equation_105(variation: VariationDP, *, outputs: int) -> MIDP:
-    """Lemma 3 by outputs: h(delta) + delta ln(outputs - 1), ln(outputs) from 1 - 1/outputs on."""
+    """Lemma 3 by outputs: h(delta) + delta ln(outputs - 1) nats.
+
+    From delta = 1 - 1/outputs on it is ln(outputs).
+    """
     expect("Lemma 3, (105)", VariationDP, variation)
     with precise(variation.delta):
         delta, count = exactly(variation.delta), Decimal(cardinal("outputs", outputs))
@@ -61,32 +64,32 @@ def equation_105(variation: VariationDP, *, outputs: int) -> MIDP:
 
 
 def equation_126(variation: VariationDP, *, values: int) -> MIDP:
-    """Lemma 3 by values: 2 h(d) + 2 d ln(values), with d = delta / (1 + delta)."""
+    """Lemma 3 by values: 2 h(d) + 2 d ln(values) nats, with d = delta / (1 + delta)."""
     expect("Lemma 3, (126)", VariationDP, variation)
     with precise(variation.delta):
         delta, count = exactly(variation.delta), Decimal(cardinal("values", values))
-        share = delta / (1 + delta)
-        return MIDP(up(2 * entropy(share) + 2 * share * count.ln()))
+        d = delta / (1 + delta)
+        return MIDP(up(2 * entropy(d) + 2 * d * count.ln()))
 
 
 def corollary_5(mi: MIDP, *, records: int, values: Count, outputs: Count) -> MIDP:
-    """2 h(t) + 2 t ln M about k records, t = k sqrt(2 nats), M = min(outputs, values^k + 1).
+    """MI-DP for k records: 2 h(t) + 2 t ln M, t = k sqrt(2 nats), M = min(outputs, values^k + 1).
 
-    The paper does not say so, but the formula has no meaning for t > 1. Its log is natural.
+    The formula has no meaning for t > 1, which the paper does not say. Its logarithm is natural.
     """
     expect("Corollary 5", MIDP, mi)
     apart = check_positive_int("records", records) * math.sqrt(2 * mi.nats)
     if not apart <= 1:
         raise ValueError(
-            f"Corollary 5 needs records * sqrt(2 nats) <= 1, got {apart:g}: beyond, "
-            "(0, delta)-DP promises the group nothing"
+            f"Corollary 5 needs records * sqrt(2 nats) <= 1, got {apart:g}: above 1, "
+            "(0, delta)-DP guarantees nothing for the group"
         )
     group = VariationDP(min(math.nextafter(apart, 2), 1.0))
     return equation_35(group, values=cardinal("values", values) ** records, outputs=outputs)
 
 
 def lemma_4(pure: PureDP, *, order: float) -> RenyiMIDP:
-    """epsilon-DP tells at most epsilon nats about a record, of any order alpha >= 0."""
+    """Lemma 4: epsilon-DP has at most epsilon nats about a record, of any order alpha >= 0."""
     expect("Lemma 4", PureDP, pure)
     if not order >= 0:
         raise ValueError(f"Lemma 4 is about orders alpha >= 0, got {order}")
@@ -94,12 +97,13 @@ def lemma_4(pure: PureDP, *, order: float) -> RenyiMIDP:
 
 
 def corollary_6(pure: PureDP, *, records: int, order: float) -> RenyiMIDP:
-    """epsilon-DP tells at most n epsilon nats about all n records, of any order alpha >= 0."""
+    """Corollary 6: epsilon-DP has at most n epsilon nats about n records, of any order >= 0."""
     expect("Corollary 6", PureDP, pure)
     total = ceil_to_float(check_positive_int("records", records) * as_fraction(pure.epsilon))
     return RenyiMIDP(lemma_4(pure, order=order).order, total)
 
 
 def _root(nats: float, factor: Decimal) -> float:
+    """min(sqrt(factor nats), 1), rounded up."""
     with precise(nats):
         return min(up((factor * exactly(nats)).sqrt()), 1.0)

@@ -1,4 +1,4 @@
-"""How much may be spent on a data set, and the ledger that keeps to it."""
+"""The privacy budget of a data set, and a ledger of the events that are charged to it."""
 
 import math
 from collections.abc import Iterable
@@ -18,15 +18,17 @@ from dpmic_jax.dp.arithmetic.exact_decimal import (
 )
 from dpmic_jax.dp.conversions import RECORD_BITS, PrivacyCost, privacy_cost
 
+# The part of delta for inexact noise (`composition.numerical`), fixed in advance: outputs may
+# steer how much of each part is used, so the parts must not be traded for one another.
 _INEXACT_SHARE = Fraction(1, 64)
 
 
 class BudgetExceeded(Exception):  # noqa: N818 - a refusal, not a mistake of the caller
-    """An event costs more than is left; nothing was charged."""
+    """An event costs more than is left of the budget; nothing was charged."""
 
 
 class PrivacyAmount(NamedTuple):
-    """An amount of privacy in three currencies; see `Ledger.spent` and `Ledger.left`."""
+    """An amount of privacy in three units; see `Ledger.spent` and `Ledger.left`."""
 
     epsilon: float
     delta: float
@@ -35,34 +37,35 @@ class PrivacyAmount(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """A promise: all releases together are (epsilon, delta)-DP, however they were chosen.
+    """A guarantee that all releases together are (epsilon, delta)-DP, chosen adaptively or not.
 
-    Delta is cut into three fixed parts: `failure_share` of it for events' own deltas, 1/64 for
-    noise that is off its law, and the rest. Events are admitted as long as the first two parts
-    hold what they cost there and either
+    Delta is divided into three fixed parts: `failure_share` of it for the events' own deltas, 1/64
+    for inexact noise, and the rest. Events are admitted as long as the first two parts cover what
+    they cost there and either
 
-    - the sum of their epsilons stays within epsilon, or
-    - the sum of their rhos stays within rho, the largest rho that is (epsilon, rest)-DP; an
+    - the sum of their epsilons is at most epsilon, or
+    - the sum of their rhos is at most rho, the largest rho that is (epsilon, rest)-DP; an
       epsilon-DP event has rho = epsilon tanh(epsilon/2).
 
-    All sums are exact, of the numbers as they are written: ten events of 0.1 fit a budget of 1.
+    All sums are exact, of the decimal numbers as written: ten events of 0.1 fit a budget of 1.
 
-    This holds when each next event, with its epsilon, is chosen by what was released before.
-    Noise that is off by v in sum costs v under one neighbour and e^epsilon v under the other,
-    failures cost their chance. As outputs may steer both, each has its own part. Without them,
-    outputs that end within the first rule have a privacy loss of at most epsilon. Outputs that
-    end within the second are outputs, too, of the process that stops before the sum of rhos
-    passes rho. That one is rho-zCDP: e^((alpha-1) (loss - alpha sum of rhos)) is a
-    supermartingale for every order alpha (Feldman and Zrnic 2021; Whitehouse, Ramdas, Rogers
-    and Wu 2023). So the excess of their probability over e^epsilon times a neighbour's adds up
-    to at most rest. Sharper theorems, such as `dp.accounting.composition.optimal`, are not sound as
-    stopping rules.
+    The guarantee holds even if each next event, with its epsilon, is chosen by earlier outputs.
+    Inexact noise with total variations of v in sum costs v under one neighbour and e^epsilon v
+    under the other; failures cost their probability. As outputs may steer both, each has its own
+    part. Apart from these, outputs that end within the first rule have a privacy loss of at most
+    epsilon. Outputs that end within the second rule are also outputs of the process that stops
+    before the sum of rhos exceeds rho. That process is rho-zCDP: e^((alpha-1) (loss - alpha sum of
+    rhos)) is a supermartingale for every order alpha (Feldman and Zrnic 2021; Whitehouse, Ramdas,
+    Rogers and Wu 2023). So the excess of their probability over e^epsilon times a neighbour's adds
+    up to at most rest. Sharper theorems, such as `dp.accounting.composition.optimal`, are not sound
+    as stopping rules.
 
     Attributes:
       epsilon: above zero and finite.
       delta: 0 for pure differential privacy; then zCDP and (epsilon, delta) events are refused.
-      relation: whom the promise is for; events have to protect as many records a person.
-      failure_share: the part of delta that (epsilon, delta) events may use up. Raise it if there
+      relation: the neighbouring relation; events have to protect at least as many records of a
+        person.
+      failure_share: the part of delta for the deltas of (epsilon, delta) events. Raise it if there
         are many; 1 leaves only the first rule, and refuses zCDP.
     """
 
@@ -76,37 +79,37 @@ class Budget:
         object.__setattr__(self, "delta", check_probability("delta", self.delta))
         if not isinstance(self.relation, ReplaceOne):
             raise TypeError(f"expected relation=ReplaceOne(records), got {self.relation!r}")
-        if self.failure_share != 1:
+        if self.failure_share != 1:  # 1 is no probability below 1, but is allowed here
             check_probability("failure_share", self.failure_share)
         object.__setattr__(self, "failure_share", float(self.failure_share))
 
     @property
     def failures(self) -> Fraction:
-        """What events' own deltas may add up to."""
+        """The largest allowed sum of the events' own deltas."""
         return as_fraction(self.delta) * as_fraction(self.failure_share)
 
     @property
     def inexact(self) -> Fraction:
-        """What noise that is off its law may add to delta; nothing if zCDP is refused."""
+        """The largest delta that inexact noise may add; 0 if zCDP is refused."""
         return as_fraction(self.delta) * _INEXACT_SHARE if self.rest else Fraction()
 
     @property
     def rest(self) -> float:
-        """The delta that is left for the conversion from zCDP."""
+        """The part of delta for the conversion from zCDP."""
         share = 1 - as_fraction(self.failure_share) - _INEXACT_SHARE
         return floor_to_float(as_fraction(self.delta) * max(share, Fraction()))
 
     @property
     def rho(self) -> float:
-        """What events' rhos may add up to; 0.0 if there is no delta for it."""
+        """The largest allowed sum of the events' rhos; 0.0 if no delta is left for zCDP."""
         return rho_for(self.epsilon, self.rest) if self.rest else 0.0
 
     def admits(self, events: Iterable[Event]) -> bool:
-        """Whether the events keep the promise together."""
+        """Whether the events fit the budget together."""
         return self.holds(totals(events))
 
     def holds(self, sums: Totals) -> bool:
-        """Whether events of these sums keep the promise: nothing else of them decides."""
+        """Whether events with these sums fit the budget; nothing else about them matters."""
         within_epsilon = sums.epsilon is not None and sums.epsilon <= as_fraction(self.epsilon)
         within_rho = sums.rho <= as_fraction(self.rho)
         within_failures = sums.delta <= self.failures
@@ -115,7 +118,7 @@ class Budget:
 
 
 class Account(NamedTuple):
-    """A budget and the sums of what was taken of it: all that the next event is judged by."""
+    """A budget and the sums that count against it: all that decides on the next event."""
 
     budget: Budget
     sums: Totals
@@ -125,27 +128,29 @@ class Account(NamedTuple):
         """See `Ledger.spent`."""
         budget, sums = self.budget, self.sums
         delta = sums.delta + numerical(sums.variation, budget.epsilon)
-        plain = math.inf if sums.epsilon is None else ceil_to_float(sums.epsilon)
+        basic = math.inf if sums.epsilon is None else ceil_to_float(sums.epsilon)
         rho = ceil_to_float(sums.rho)
         converted = epsilon_for(rho, budget.rest) if rho and budget.rest else math.inf
-        return PrivacyAmount(min(plain, converted), ceil_to_float(delta), rho)
+        return PrivacyAmount(min(basic, converted), ceil_to_float(delta), rho)
 
     @property
     def left(self) -> PrivacyAmount:
         """See `Ledger.left`."""
         budget, sums = self.budget, self.sums
+        # An epsilon-DP event is admitted by either rule, so the larger of both is left. A sum may
+        # exceed its own limit while the other rule holds.
         rho = max(floor_to_float(as_fraction(budget.rho) - sums.rho), 0.0)
-        plain = (
+        basic = (
             0.0
             if sums.epsilon is None
             else floor_to_float(as_fraction(budget.epsilon) - sums.epsilon)
         )
         return PrivacyAmount(
-            max(plain, zcdp_to_pure(rho), 0.0), floor_to_float(budget.failures - sums.delta), rho
+            max(basic, zcdp_to_pure(rho), 0.0), floor_to_float(budget.failures - sums.delta), rho
         )
 
     def admit(self, event: Event) -> None:
-        """Raise unless `event` may be next."""
+        """Raise `BudgetExceeded` unless `event` can be charged next."""
         if not isinstance(event, Event):
             raise TypeError(f"expected an Event, got {event!r}")
         if event.relation.records < self.budget.relation.records:
@@ -163,12 +168,12 @@ class Account(NamedTuple):
         costs = [("epsilon", event.epsilon, spent.epsilon, left.epsilon, budget.epsilon)]
         if budget.delta:
             old, new = self.sums, totals([event])
-            off, more = (numerical(each.variation, budget.epsilon) for each in (old, new))
+            before, more = (numerical(each.variation, budget.epsilon) for each in (old, new))
             room = budget.inexact
             costs += [
                 ("rho", event.rho, spent.rho, left.rho, budget.rho),
                 ("delta", new.delta, old.delta, left.delta, budget.failures),
-                ("delta of inexact noise", more, off, room - off, room),
+                ("delta of inexact noise", more, before, room - before, room),
             ]
         return f"{event.mechanism} asks for more than is left: " + "; ".join(
             "{}={:.12g} asked, {:.12g} spent, {:.12g} of {:.12g} is left".format(
@@ -180,7 +185,7 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Events that were admitted to a budget. A change is a new ledger."""
+    """A budget and the events that were charged to it; immutable, a charge gives a new ledger."""
 
     budget: Budget
     events: tuple[Event, ...] = ()
@@ -193,22 +198,22 @@ class Ledger:
 
     @property
     def spent(self) -> PrivacyAmount:
-        """The delta and rho of all events, and the least epsilon of a budget that admits them."""
+        """Delta and rho of all events, and the smallest epsilon of a budget that admits them."""
         return self._account.spent
 
     @property
     def left(self) -> PrivacyAmount:
-        """The largest epsilon, or rho, or own delta of one event that would be admitted next."""
+        """The largest epsilon, or rho, or delta of one event that would be admitted next."""
         return self._account.left
 
     def privacy_cost(
         self, *, delta: float, beta: float, record_bits: int = RECORD_BITS
     ) -> PrivacyCost:
-        """What was spent, in all units: the arguments are those of `privacy_cost`."""
+        """The cost of all charged events in all units; see `dp.conversions.privacy_cost`."""
         return privacy_cost(self.events, delta=delta, beta=beta, record_bits=record_bits)
 
     def charge(self, event: Event) -> "Ledger":
-        """Enter `event` in a new ledger, or refuse it."""
+        """Return a new ledger with `event` charged, or raise `BudgetExceeded`."""
         self._account.admit(event)
         return replace(self, events=(*self.events, event))
 

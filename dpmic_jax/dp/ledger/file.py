@@ -1,24 +1,25 @@
-"""The durable ledger of one data set: a file that cannot lose a charge.
+"""The durable ledger of one data set: a file that does not lose a charge in a crash.
 
-An SQLite file with a rollback journal and synchronous=EXTRA: a charge is one transaction and
-is on the disk before `charge` returns, so what is computed after it has been paid for. A row
-is a charge, or sets budget aside for charges, or gives it back (`dp.ledger.reservations`). Rows
-are chained by SHA-256 from a root over the header. The header's row counts them, and keeps the
-exact sums of what they cost, sealed by a hash with the head of the chain and written with each
-row: the next charge is judged by them, and costs the same after 10^5 entries as after ten.
+The file is an SQLite database with a rollback journal and synchronous=EXTRA. A charge is one
+transaction and is on disk before `charge` returns, so everything computed afterwards has been
+charged. A row is a charge, a reservation of budget for later charges, or the cancellation of a
+reservation (`dp.ledger.reservations`). Rows are chained by SHA-256 from a root over the header.
+The row of the header has their number and the exact sums of their costs. It is sealed by a hash
+together with the head of the chain, and updated with each row. Only these sums decide on the next
+charge, so a charge takes as long after 10^5 entries as after ten.
 
-What is checked. Every use checks the file's structure, the header, the seal, the last row and its
-link, and that the sums fit the budget. What is wrong with older rows is found by `verify`, and by
-whatever reads them all (`events`, `charges`, `ledger`, `spent`, `set_budget`): the pages, the whole
-chain, and that the sums are those of the rows. `dp.ledger.store` has the checks.
+Checks. Every use checks the file's structure, the header, the seal, the last row and its link, and
+that the sums fit the budget. Damage in older rows is found by `verify`, and by everything that
+reads all rows (`events`, `charges`, `ledger`, `spent`, `set_budget`): they check the pages, the
+whole chain, and that the sums are those of the rows. The checks are in `dp.ledger.store`.
 
-Limits. Whoever can write the file can make up a consistent one: hashes find damage and
-careless edits, not forgers. Sums that a forger made too small, and sealed, admit charges until
-somebody calls `verify`. A restored old copy is a valid ledger that has forgotten charges.
-After a crash the file and its `-journal` belong together: never move or delete one alone. The
-file system has to honour locks and fsync, and to have hard links.
+Limits. Anyone who can write the file can forge a consistent one: hashes detect damage and careless
+edits, not forgery. If sums are forged too small and sealed again, charges are admitted until
+`verify` is called. A restored old copy is a valid ledger without the later charges. After a crash
+the file and its `-journal` belong together: never move or delete only one of them. The file system
+has to support locks, fsync and hard links.
 
-A new ledger is readable by its owner alone (mode 0600). Whoever shares one may change that.
+A new ledger is readable by its owner only (mode 0600). To share it, change the mode.
 """
 
 import os
@@ -38,7 +39,7 @@ from dpmic_jax.dp.ledger.store import (
     append,
     checked,
     fill,
-    found,
+    find_charge,
     rewrite,
     to_write,
     transaction,
@@ -50,7 +51,7 @@ __all__ = ["Budget", "BudgetExceeded", "Ledger", "LedgerFile", "LedgerRefused", 
 
 @dataclass(frozen=True)
 class LedgerFile:
-    """A ledger on disk. It holds no connection: threads, forks and processes may share it."""
+    """A ledger on disk. No connection is kept open: threads, forks and processes may share it."""
 
     path: Path
 
@@ -60,11 +61,16 @@ class LedgerFile:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], budget: Budget, *, data_set: str) -> "LedgerFile":
-        """Make a new ledger; whatever is at `path` already is left as it is and refused.
+        """Create a new ledger; an existing file at `path` is never replaced.
 
-        The file is filled under another name and then linked: a crash leaves no half of it.
+        The file is written under a temporary name and then linked: a crash leaves a whole ledger
+        or none.
+
+        Raises:
+          FileExistsError: there is a file at `path`, or a journal of one.
         """
         path = Path(path).absolute()
+        # SQLite would apply a stale journal to the new file, so journals are refused as well.
         for taken in (path, *(path.with_name(path.name + end) for end in ("-journal", "-wal"))):
             if os.path.lexists(taken):
                 raise FileExistsError(f"{taken} is there; open it, or choose another path")
@@ -86,51 +92,53 @@ class LedgerFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "LedgerFile":
-        """A ledger that is there, after the checks of every use; `verify` checks all of it."""
+        """Open an existing ledger, with the checks of every use; `verify` checks all entries."""
         file = cls(Path(path))
         file._read()
         return file
 
     def verify(self) -> int:
-        """Check all of the file, or raise `LedgerRefused`; the number of its entries."""
+        """Check the whole file, and return the number of its entries, or raise `LedgerRefused`."""
         return len(self._read_all().entries)
 
     def check(self, event: Event) -> None:
-        """Raise what `charge` would raise for `event` now; nothing is written.
+        """Raise what `charge` would raise for `event` now, without writing anything.
 
-        It holds nothing back for later: another process may charge in between. `charge` decides.
+        Nothing is reserved: another process may charge in between, and then `charge` may refuse.
         """
         self._read().admit(event)
 
     def charge(self, event: Event) -> Receipt:
-        """Enter `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
+        """Charge `event`, or raise `BudgetExceeded`. Release nothing before this returns."""
         with self._writing() as (connection, state):
             state.admit(event)
             return append(connection, state, event)
 
     def charge_once(self, event: Event, *, after: int = 0) -> Receipt:
-        """Enter `event` unless it is there, for work that goes on after a crash.
+        """Charge `event` unless it is already charged, for work that is resumed after a crash.
 
-        Only for events that no other work can have, such as by a random number in their label:
-        what is entered before is taken for this very work, paid for and begun. Work whose events
-        may repeat, such as that of a seeded key, notes `entries` when it begins and passes it as
-        `after`: what was entered before that is not its own.
+        An equal event in the ledger is taken for the charge of the same work, so events have to
+        be unique, for example by a random number in their label. Work whose events may repeat,
+        such as with a seeded key, keeps the value of `entries` from its beginning and passes it
+        as `after`: earlier entries are not considered.
         """
+        # Search and charge are one transaction, so processes that race charge the event once.
         with self._writing() as (connection, state):
-            receipt = found(connection, state, event, after)
+            receipt = find_charge(connection, state, event, after)
             if receipt is not None:
                 return receipt
             state.admit(event)
             return append(connection, state, event)
 
     def reserve(self, event: Event, *, times: int) -> Receipt:
-        """Set aside `times` charges like `event`, or raise `BudgetExceeded` and set aside none.
+        """Reserve budget for `times` charges like `event`, or raise `BudgetExceeded`.
 
-        For work that is worth nothing unless all of it can be paid, such as the fits of a
-        cross-validation. The reservation is in the file when this returns, so it outlives a crash.
-        Later charges draw from it if they have the mechanism, guarantee, relation and count of
-        `event`; all others are refused what it holds. `release` gives back what was not drawn.
-        The reasons are in `dp.ledger.reservations`.
+        For work that is useless unless all of it can be charged, such as the fits of a
+        cross-validation. All charges are reserved or none. The reservation is on disk when this
+        returns, so it survives a crash. Later charges draw from it if they have the mechanism,
+        guarantee, relation and count of `event`; no other charge can use the reserved budget.
+        `cancel_reservation` gives back what was not drawn. See `dp.ledger.reservations` for the
+        reasons.
         """
         reservation = Reservation(event, times)
         with self._writing() as (connection, state):
@@ -141,7 +149,7 @@ class LedgerFile:
             return append(connection, state, reservation)
 
     def cancel_reservation(self, serial: int) -> None:
-        """Give back what is left of the reservation of entry `serial`; see `reservations`."""
+        """Give back what is left of the reservation with entry number `serial`."""
         with self._writing() as (connection, state):
             if serial not in state.standing.reserved:
                 raise ValueError(
@@ -151,74 +159,80 @@ class LedgerFile:
             append(connection, state, GivenBack(serial))
 
     def set_budget(self, budget: Budget) -> None:
-        """Replace the budget, or raise `BudgetExceeded` if what is taken does not fit it.
+        """Replace the budget, or raise `BudgetExceeded` if charges and reservations do not fit it.
 
-        That is what was charged and what is reserved.
-        A larger budget is a weaker promise to the same people: theirs to allow, not ours.
+        A larger budget is a weaker guarantee for the people in the data: they have to agree to it.
         """
         if not isinstance(budget, Budget):
             raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
         with self._writing() as (connection, _):
+            # All entries are verified, since the chain is computed anew from the new header: a
+            # damaged entry would otherwise get a valid hash.
             contents = verified(connection)
             taken = (*contents.charges.values(), *contents.state.standing.set_aside)
-            Ledger(budget, taken)  # refuses what is beyond the budget
+            Ledger(budget, taken)  # raises BudgetExceeded
             if any(event.relation.records < budget.relation.records for event in taken):
                 raise BudgetExceeded("what was charged protects fewer records a person")
             rewrite(connection, contents, contents.state.header._replace(budget=budget))
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[sqlite3.Connection, State]]:
-        """The checked state, in a transaction that is on the disk when this ends well."""
-        # From BEGIN to COMMIT no other process can charge.
+        """The checked state, in a transaction that is committed when the block ends normally."""
+        # IMMEDIATE takes the write lock at once: from here to COMMIT no other process can charge,
+        # so the state that is checked is the one that is changed.
         with transaction(self.path, "BEGIN IMMEDIATE") as connection:
             yield connection, to_write(connection)
             connection.execute("COMMIT")
 
     @property
     def identity(self) -> str:
-        """A random name, made with the ledger, that tells it from all others."""
+        """A random identifier of the ledger, made when it was created."""
         return self._read().header.identity
 
     @property
     def entries(self) -> int:
-        """How many entries there are: charges, reservations and what gives them back."""
+        """Number of entries: charges, reservations and cancellations of reservations."""
         return self._read().entries
 
     @property
     def ledger(self) -> Ledger:
-        """The file as it is now, all of it checked again."""
+        """The budget and all charged events, after a check of the whole file."""
         return self._read_all().ledger
 
     @property
     def budget(self) -> Budget:
+        """The budget that charges have to fit."""
         return self._read().header.budget
 
     @property
     def data_set(self) -> str:
+        """The name of the data set, as given to `create`."""
         return self._read().header.data_set
 
     @property
     def events(self) -> tuple[Event, ...]:
+        """All charged events, in order."""
         return self.ledger.events
 
     @property
     def spent(self) -> PrivacyAmount:
+        """As `Ledger.spent`: the cost of all charges, without reservations."""
         return self.ledger.spent
 
     @property
     def left(self) -> PrivacyAmount:
-        """As `Ledger.left`, for a charge that nothing is reserved for."""
+        """As `Ledger.left`, for a charge that does not draw from a reservation."""
         state = self._read()
         return Account(state.header.budget, state.standing.taken).left
 
     @property
     def charges(self) -> dict[int, Event]:
-        """What was charged, by the numbers of the entries."""
+        """Charged events by their entry numbers."""
         return self._read_all().charges
 
     @property
     def reservations(self) -> dict[int, Reservation]:
-        """What is reserved and not yet drawn, by the numbers of the entries."""
+        """What is left of each reservation, by its entry number."""
         return self._read().standing.reserved
 
     def _read(self) -> State:
@@ -231,7 +245,7 @@ class LedgerFile:
 
 
 def _sync_directory(path: Path) -> None:
-    """Make a new name durable; only POSIX has a way, and needs it."""
+    """Make a new file name durable, which only POSIX needs and allows."""
     if os.name == "posix":
         directory = os.open(path, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""What a ledger's file says, as data: a header, entries, a chain of hashes, and running totals."""
+"""The content of a ledger's file: a header, entries, a chain of hashes, and running totals."""
 
 import hashlib
 import json
@@ -11,13 +11,14 @@ from dpmic_jax.dp.ledger.reservations import Entry, Reservation, Standing
 
 
 class Header(NamedTuple):
-    """What is settled when a ledger is made."""
+    """The identity, data set and budget of a ledger."""
 
-    identity: str  # random, tells ledgers of one name apart
+    identity: str  # random: ledgers of data sets with the same name differ
     data_set: str
     budget: Budget
 
     def to_json(self) -> str:
+        """Canonical JSON, with floats in hexadecimal."""
         budget = {
             "epsilon": self.budget.epsilon.hex(),
             "delta": self.budget.delta.hex(),
@@ -28,6 +29,7 @@ class Header(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Header":
+        """Read a header; the caller checks that the text is canonical."""
         content = json.loads(text)
         budget = Budget(
             epsilon=float.fromhex(content["budget"]["epsilon"]),
@@ -39,11 +41,12 @@ class Header(NamedTuple):
 
     @property
     def root(self) -> bytes:
+        """The start of the chain of hashes."""
         return hashlib.sha256(b"dpmic_jax ledger 1\0" + self.to_json().encode("ascii")).digest()
 
 
 class Receipt(NamedTuple):
-    """An entry that is on the disk: its ledger, its place there, and the chain up to it."""
+    """Proof of an entry on disk: the ledger's identity, the entry's number, and its hash."""
 
     ledger: str
     serial: int
@@ -51,7 +54,7 @@ class Receipt(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a ledger's file keeps beside its entries: enough to judge and to chain the next one."""
+    """What a ledger's file stores beside its entries: enough to check and to chain the next one."""
 
     header: Header
     entries: int
@@ -60,60 +63,64 @@ class State(NamedTuple):
 
     @property
     def seal(self) -> bytes:
-        """Binds the running totals to the chain that they are the totals of."""
+        """A hash that binds the running totals to the chain of entries that they belong to."""
+        # The prefix differs from that of `Header.root`, so that no seal can be taken for a root.
         content = [self.header.to_json(), self.entries, self.head.hex(), self.standing.to_json()]
         text = canonical(content).encode("ascii")
         return hashlib.sha256(b"dpmic_jax ledger 2\0" + text).digest()
 
     @property
     def receipt(self) -> Receipt:
-        """Of the last entry."""
+        """The receipt of the last entry."""
         return Receipt(self.header.identity, self.entries, self.head.hex())
 
     def after(self, entry: Entry) -> "State":
-        """With one more entry."""
+        """The state after one more entry."""
         serial = self.entries + 1
         head = link(self.head, serial, entry.to_json())
         return State(self.header, serial, head, self.standing.after(serial, entry))
 
     def admit(self, event: Event) -> None:
-        """Raise unless `event` may be charged, with what is taken but for what it draws."""
+        """Raise `BudgetExceeded` unless `event` can be charged, from a reservation if there is one.
+
+        What the event would draw from a reservation does not count against the budget twice.
+        """
         if not isinstance(event, Event):
             raise TypeError(f"expected an Event, got {event!r}")
         self._admit(event, self.standing.before(event))
 
     def admit_reservation(self, reservation: Reservation) -> None:
-        """Raise unless all of a reservation may be taken."""
+        """Raise `BudgetExceeded` unless all charges of a reservation fit what is left."""
         self._admit(reservation.whole_event, self.standing.taken)
 
     def _admit(self, event: Event, taken: Totals) -> None:
         try:
             Account(self.header.budget, taken).admit(event)
         except BudgetExceeded as error:
-            aside = ", ".join(map(str, self.standing.reserved))
-            if not aside:
+            reserved = ", ".join(map(str, self.standing.reserved))
+            if not reserved:
                 raise
-            raise BudgetExceeded(f"{error}; spent counts what entries {aside} reserve") from None
+            raise BudgetExceeded(f"{error}; spent counts what entries {reserved} reserve") from None
 
 
 class Contents(NamedTuple):
-    """All that a file holds, checked."""
+    """The checked state and all entries of a file."""
 
     state: State
     entries: tuple[Entry, ...]
 
     @property
     def charges(self) -> dict[int, Event]:
-        """Events by the numbers of their entries."""
+        """Charged events by their entry numbers."""
         numbered = enumerate(self.entries, start=1)
         return {serial: entry for serial, entry in numbered if isinstance(entry, Event)}
 
     @property
     def ledger(self) -> Ledger:
-        """What was charged."""
+        """The budget and all charged events, without reservations."""
         return Ledger(self.state.header.budget, tuple(self.charges.values()))
 
 
 def link(head: bytes, serial: int, entry: str) -> bytes:
-    """The chain up to an entry, from the chain up to the one before."""
+    """The hash of an entry in the chain, from the hash of the entry before (`head`)."""
     return hashlib.sha256(head + serial.to_bytes(8, "big") + entry.encode("ascii")).digest()

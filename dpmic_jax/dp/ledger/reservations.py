@@ -1,19 +1,19 @@
-"""What the entries of a ledger's file say: charges, and budget that is set aside for some.
+"""Entries of a ledger's file: charges, and reservations of budget for later charges.
 
-A reservation is an entry of its own, of the price of so many charges of one kind. A charge of that
-kind that comes later draws one of them. No entry is ever changed in the file: what is left of a
-reservation is found by going through the entries in order, and kept with the running totals.
+A reservation is an entry that holds the cost of a number of charges of one kind. Each later charge
+of that kind draws one of them. Entries are never changed in the file: what is left of a
+reservation follows from the entries in order, and is stored with the running totals.
 
-Who draws. Charges are alike if they have the mechanism, the guarantee, the relation and the count
-of the reserved one: what it is and what it costs. Records, settings and label may differ, for the
-folds of a cross-validation differ in their number of records, and runs in their labels. So does
-what the noise of a zCDP guarantee is off its law, which goes by the number of records. Nobody
-owns a reservation: alike charges of two users draw from it as they come.
+Which charges draw. A charge draws from a reservation if it has the same mechanism, guarantee,
+relation and count. The number of records, settings and label may differ: the folds of a
+cross-validation differ in their number of records, and runs in their labels. The total variation
+(delta) of a zCDP guarantee may differ too, since it depends on the number of records. A
+reservation has no owner: charges of the same kind by different users draw from it in order.
 
-Why it is safe. What is charged and what is set aside fit the budget together at any time, and a
-charge is checked against all of it but the one that it draws. So a reservation only ever refuses
-what would be admitted without it. Giving back what nobody drew is safe too, since nothing
-was computed for it.
+Why it is safe. Charges and reservations fit the budget together at any time, and a charge is
+checked against all of them except the one that it draws. So reservations can only refuse charges
+that would be admitted without them. Cancelling what was not drawn is safe too, since nothing was
+computed for it.
 """
 
 import json
@@ -29,7 +29,7 @@ from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 
 @dataclass(frozen=True)
 class Reservation:
-    """Budget set aside for `times` charges like `event`."""
+    """Budget that is reserved for `times` charges like `event`."""
 
     event: Event
     times: int
@@ -41,16 +41,17 @@ class Reservation:
 
     @property
     def whole_event(self) -> Event:
-        """One event that costs as much as all of them."""
+        """One event that costs as much as all reserved charges together."""
         return replace(self.event, count=self.times * self.event.count)
 
     def to_json(self) -> str:
+        """Canonical JSON of the entry."""
         return canonical({"reserve": self.event.to_json(), "times": self.times})
 
 
 @dataclass(frozen=True)
 class GivenBack:
-    """The end of a reservation, told by the number of its entry."""
+    """The cancellation of a reservation, given by its entry number."""
 
     serial: int
 
@@ -58,6 +59,7 @@ class GivenBack:
         object.__setattr__(self, "serial", check_positive_int("serial", self.serial))
 
     def to_json(self) -> str:
+        """Canonical JSON of the entry."""
         return canonical({"release": self.serial})
 
 
@@ -65,9 +67,9 @@ Entry = Event | Reservation | GivenBack
 
 
 def entry_from_json(text: str) -> Entry:
-    """The entry whose `to_json` is exactly `text`."""
+    """Read an entry from its `to_json`; any other text is refused."""
     content = json.loads(text)
-    entry = _special(content)
+    entry = _reservation_or_cancellation(content)
     if entry is None:
         return Event.from_json(text)
     if entry.to_json() != text:
@@ -75,7 +77,7 @@ def entry_from_json(text: str) -> Entry:
     return entry
 
 
-def _special(content: dict[str, Any]) -> Reservation | GivenBack | None:
+def _reservation_or_cancellation(content: dict[str, Any]) -> Reservation | GivenBack | None:
     if "reserve" in content:
         return _reservation(content)
     if "release" in content:
@@ -88,14 +90,14 @@ def _reservation(content: dict[str, Any]) -> Reservation:
 
 
 class Standing(NamedTuple):
-    """What a ledger's entries come to: all that the next one is judged by.
+    """The totals of a ledger's entries: all that decides on the next one.
 
-    Reservations are kept beside the sums, not in them: nothing is ever taken off a sum, which an
-    infinite epsilon would not allow.
+    Reservations are stored beside the sums and not in them, because nothing can be subtracted from
+    a sum with an infinite epsilon.
 
     Attributes:
       charged: sums over the charges.
-      reserved: what is left of reservations, by the numbers of their entries, the oldest first.
+      reserved: what is left of each reservation, by its entry number, the oldest first.
     """
 
     charged: Totals
@@ -103,26 +105,27 @@ class Standing(NamedTuple):
 
     @property
     def set_aside(self) -> tuple[Event, ...]:
-        """Events that cost what is reserved."""
+        """Events that cost what is left of the reservations."""
         return tuple(reservation.whole_event for reservation in self.reserved.values())
 
     @property
     def taken(self) -> Totals:
-        """All that counts against the budget."""
+        """Sums of all charges and reservations, which count against the budget."""
         return combined(self.charged, totals(self.set_aside))
 
     def before(self, event: Event) -> Totals:
-        """What counts against the budget when `event` is charged: all but what it draws."""
+        """Sums that count against the budget when `event` is charged: all except what it draws."""
         return self._replace(reserved=_drawn(self.reserved, event)).taken
 
     def after(self, serial: int, entry: Entry) -> "Standing":
-        """What the entries come to with one more, of this number."""
+        """The totals after one more entry, with number `serial`."""
         reserved = _reserved(self.reserved, serial, entry)
         if not isinstance(entry, Event):
             return self._replace(reserved=reserved)
         return Standing(combined(self.charged, totals([entry])), reserved)
 
     def to_json(self) -> str:
+        """Canonical JSON, with the sums as fractions."""
         sums = {
             name: None if value is None else str(value)
             for name, value in self.charged._asdict().items()
@@ -132,6 +135,7 @@ class Standing(NamedTuple):
 
     @classmethod
     def from_json(cls, text: str) -> "Standing":
+        """Read totals; the caller checks that the text is canonical."""
         content = json.loads(text)
         sums = (content[name] for name in Totals._fields)
         reserved = {serial: _reservation(json.loads(one)) for serial, one in content["reserved"]}
@@ -140,7 +144,8 @@ class Standing(NamedTuple):
 
 
 def standing(entries: Iterable[Entry]) -> Standing:
-    """Go through entries in order. A release of what is not reserved is a KeyError."""
+    """The totals of entries in order; KeyError if there is no reservation for a cancellation."""
+    # Charges are summed once at the end, which is faster than `Standing.after` for each entry.
     charges, reserved = [], {}
     for serial, entry in enumerate(entries, start=1):
         reserved = _reserved(reserved, serial, entry)
@@ -163,7 +168,7 @@ def _reserved(
 
 
 def _drawn(reserved: dict[int, Reservation], event: Event) -> dict[int, Reservation]:
-    """Reservations after a charge: one less of the oldest that is for its kind."""
+    """Reservations after a charge, which draws one from the oldest reservation of its kind."""
     for serial, one in reserved.items():
         if _kind(one.event) == _kind(event):
             if one.times == 1:
@@ -173,7 +178,8 @@ def _drawn(reserved: dict[int, Reservation], event: Event) -> dict[int, Reservat
 
 
 def _kind(event: Event) -> tuple[Any, ...]:
-    price = event.guarantee
-    if isinstance(price, ZCDP):
-        price = ZCDP(price.rho)
-    return (event.mechanism, price, event.relation, event.count)
+    """What has to be equal for a charge to draw from a reservation."""
+    guarantee = event.guarantee
+    if isinstance(guarantee, ZCDP):
+        guarantee = ZCDP(guarantee.rho)  # without its delta, which depends on n
+    return (event.mechanism, guarantee, event.relation, event.count)

@@ -1,12 +1,12 @@
-"""How a ledger lies in an SQLite file: its tables, and what is checked of them.
+"""Storage of a ledger in an SQLite file: its tables, and the checks on them.
 
-`checked` is for every use and reads as much of a file of 10^5 entries as of one of ten: the file's
-own header and length, its tables, the one row of `ledger` with its seal, and the last two entries,
-whose link has to end in the head that is sealed with the totals. `verified` reads all: it checks
-the pages, the whole chain, and that the totals are those of the entries.
+`checked` is done at every use, and reads as much of a file of 10^5 entries as of one of ten: the
+file's own header and length, its schema, the one row of `ledger` with its seal, and the last two
+entries, whose link has to end in the head that is sealed with the totals. `verified` reads the
+whole file: it checks the pages, the whole chain, and that the totals are those of the entries.
 
-Version 1 of the tables had no totals: such a file is verified at every use, and upgraded by the
-first one that writes. Its entries and hashes stay as they are, so receipts do too.
+Version 1 of the tables had no totals. Such a file is verified at every use, and upgraded by the
+first use that writes. Its entries and hashes stay the same, so receipts stay valid.
 """
 
 import os
@@ -20,9 +20,10 @@ from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.format import Contents, Header, Receipt, State, link
 from dpmic_jax.dp.ledger.reservations import Entry, Standing, entry_from_json, standing
 
-APPLICATION = 0x64704D49  # "dpMI"
+APPLICATION = 0x64704D49  # "dpMI", SQLite's application_id of a ledger
 VERSION = 2
-# Adding columns to the tables of version 1 gives exactly the text of version 2.
+# The upgrade adds columns to the tables of version 1, after which SQLite stores exactly the text
+# of version 2: both kinds of files pass the same comparison.
 SCHEMAS = {
     1: (
         ("charges", "CREATE TABLE charges (serial INTEGER PRIMARY KEY, event TEXT, hash BLOB)"),
@@ -44,28 +45,28 @@ SCHEMAS = {
         ),
     ),
 }
-PATIENCE = 60.0  # seconds to wait for another process's charge
+PATIENCE = 60.0  # seconds to wait while another process holds the lock
 
 Row = tuple[int, str, bytes, bytes | None]
 
 
 class LedgerRefused(Exception):  # noqa: N818 - like BudgetExceeded
-    """The file is no ledger, or is damaged. It is never repaired or made anew."""
+    """The file is not a ledger, or is damaged. It is never repaired or replaced."""
 
 
 class _DamageError(Exception):
-    """What is wrong with a file."""
+    """A check of the file failed; the message says which. Becomes a `LedgerRefused`."""
 
 
 def fill(path: Path, header: Header) -> None:
-    """Write a ledger without entries to a new file that nobody else can read.
-
-    SQLite gives its journals the mode of the file.
-    """
+    """Write a ledger without entries to a new file of mode 0600."""
+    # Created before SQLite opens it, which would use the umask; journals get the file's mode.
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA page_size = 4096")
+        # With a rollback journal, EXTRA also syncs the folder after the journal is deleted: a
+        # commit that has returned survives a power failure. On macOS that takes fullfsync.
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = EXTRA")
         connection.execute("PRAGMA fullfsync = ON")
@@ -83,14 +84,17 @@ def fill(path: Path, header: Header) -> None:
 
 @contextmanager
 def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
-    """A transaction on a file that is there and is a ledger's; leaving undoes what is uncommitted.
+    """A transaction on an existing ledger; what is not committed at the end is rolled back.
 
-    Until then nobody else writes.
+    Args:
+      path: the ledger's file.
+      begin: "BEGIN" to read, or "BEGIN IMMEDIATE" to keep all other processes from writing.
     """
     if not path.is_file():
         raise FileNotFoundError(
             f"there is no ledger at {path}; make one with LedgerFile.create or `dpmic ledger init`"
         )
+    # mode=rw never creates a file. isolation_level=None leaves BEGIN and COMMIT to us.
     connection = sqlite3.connect(
         f"{path.as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=PATIENCE
     )
@@ -106,18 +110,19 @@ def transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
         raise LedgerRefused(f"{path} cannot be used as a ledger: {error}") from error
     except _DamageError as error:
         raise LedgerRefused(f"{path} is refused: {error}") from error
-    except UnicodeDecodeError as error:  # sqlite3's own, when it quotes damaged text
+    except UnicodeDecodeError as error:  # raised by sqlite3 when it quotes damaged text
         raise LedgerRefused(f"{path} cannot be used as a ledger: damaged text") from error
     finally:
         connection.close()
 
 
 def checked(connection: sqlite3.Connection) -> State:
-    """What the file says of itself, or a refusal."""
+    """The state of the ledger, after the checks of every use."""
     if _pragma(connection, "user_version") == 1:
         return verified(connection).state
     with _damage():
-        state = _kept(connection)
+        state = _state(connection)
+        # The last entry, and the one before for the hash that the last one is linked to.
         query = "SELECT * FROM charges ORDER BY serial DESC LIMIT 2"
         rows = connection.execute(query).fetchall()
         last = list(range(state.entries, max(state.entries - 2, 0), -1))
@@ -131,30 +136,31 @@ def checked(connection: sqlite3.Connection) -> State:
 
 
 def verified(connection: sqlite3.Connection) -> Contents:
-    """All that the file holds, or a refusal."""
+    """The state and all entries, after all checks."""
     first = _pragma(connection, "user_version") == 1
     _require(_pragma(connection, "integrity_check") == "ok", "its pages are damaged")
     with _damage():
-        kept = _kept_1(connection) if first else _kept(connection)
+        stored = _state_of_version_1(connection) if first else _state(connection)
         digest = "NULL" if first else "digest"
         query = f"SELECT serial, event, hash, {digest} FROM charges ORDER BY serial"
-        head, entries = kept.header.root, []
+        head, entries = stored.header.root, []
         for place, row in enumerate(connection.execute(query), start=1):
             _require(row[0] == place, f"charge {place} is damaged")
             entries.append(_entry(head, row, with_digest=not first))
             head = row[2]
-        whole = head == kept.head and len(entries) == kept.entries
+        whole = head == stored.head and len(entries) == stored.entries
         _require(whole, "charges are missing at the end")
-        state = kept._replace(standing=standing(entries))
-        _require(_affordable(state), "its charges exceed its budget")
-        _require(first or state == kept, "its running totals are not those of its charges")
+        state = stored._replace(standing=standing(entries))
+        _require(_fits_budget(state), "its charges exceed its budget")
+        _require(first or state == stored, "its running totals are not those of its charges")
     return Contents(state, tuple(entries))
 
 
 def to_write(connection: sqlite3.Connection) -> State:
-    """As `checked`, after an upgrade if the file is of version 1."""
+    """As `checked`; a file of version 1 is upgraded in the same transaction."""
     if _pragma(connection, "user_version") != 1:
         return checked(connection)
+    # In the caller's transaction: a charge that is refused rolls the upgrade back.
     state, entries = verified(connection)
     connection.execute("ALTER TABLE charges ADD COLUMN digest BLOB")
     connection.execute("ALTER TABLE ledger ADD COLUMN totals TEXT")
@@ -163,22 +169,27 @@ def to_write(connection: sqlite3.Connection) -> State:
         change = "UPDATE charges SET digest = ? WHERE serial = ?"
         connection.execute(change, (_digest(entry), serial))
     connection.execute("CREATE INDEX charges_by_digest ON charges (digest)")
-    _keep(connection, state)
+    _write_state(connection, state)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     return state
 
 
 def append(connection: sqlite3.Connection, state: State, entry: Entry) -> Receipt:
-    """Write an entry and the totals with it."""
+    """Insert an entry and update the totals, in the caller's transaction."""
     after = state.after(entry)
     row = (after.entries, entry.to_json(), after.head, _digest(entry))
     connection.execute("INSERT INTO charges VALUES (?, ?, ?, ?)", row)
-    _keep(connection, after)
+    _write_state(connection, after)
     return after.receipt
 
 
-def found(connection: sqlite3.Connection, state: State, event: Event, after: int) -> Receipt | None:
-    """The receipt of the first charge of `event` after an entry, with its link checked."""
+def find_charge(
+    connection: sqlite3.Connection, state: State, event: Event, after: int
+) -> Receipt | None:
+    """The receipt of the first charge of `event` after entry number `after`, or None.
+
+    The row that is found is checked against its link in the chain.
+    """
     query = "SELECT * FROM charges WHERE digest = ? AND serial > ? ORDER BY serial LIMIT 1"
     row = connection.execute(query, (_digest(event), after)).fetchone()
     if row is None:
@@ -192,18 +203,21 @@ def found(connection: sqlite3.Connection, state: State, event: Event, after: int
 
 
 def rewrite(connection: sqlite3.Connection, contents: Contents, header: Header) -> None:
-    """Put another header above the entries, and chain them to it."""
+    """Replace the header, and compute the chain of hashes anew from its root.
+
+    The hashes of earlier receipts are not found in the new chain.
+    """
     head = header.root
     for serial, entry in enumerate(contents.entries, start=1):
         head = link(head, serial, entry.to_json())
         connection.execute("UPDATE charges SET hash = ? WHERE serial = ?", (head, serial))
-    _keep(connection, contents.state._replace(header=header, head=head))
+    _write_state(connection, contents.state._replace(header=header, head=head))
 
 
 def _check_frame(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no ledger by what it says about itself as a file.
+    """Check the file's own header, its length and its schema.
 
-    Only before a transaction has written: the file grows when it is committed.
+    Only before anything is written in a transaction, since the file grows at its commit.
     """
     application, version, mode = (
         _pragma(connection, name) for name in ("application_id", "user_version", "journal_mode")
@@ -211,7 +225,7 @@ def _check_frame(connection: sqlite3.Connection, path: Path) -> None:
     _require(application == APPLICATION, "it is not a ledger of this library")
     _require(version in SCHEMAS, "it has another schema version")
     _require(mode == "delete", "it is not in rollback-journal mode")
-    # Under a flipped bit that says so, SQLite would write its tables of pages over ours.
+    # If a flipped bit turned auto_vacuum on, SQLite would write pointer maps over our pages.
     _require(_pragma(connection, "auto_vacuum") == 0, "its pages are damaged")
     size = int(_pragma(connection, "page_count")) * int(_pragma(connection, "page_size"))
     _require(path.stat().st_size == size, "it is not as long as it says")
@@ -219,18 +233,18 @@ def _check_frame(connection: sqlite3.Connection, path: Path) -> None:
     _require(tuple(schema) == SCHEMAS[int(version)], "its tables are not a ledger's")
 
 
-def _kept(connection: sqlite3.Connection) -> State:
-    """What the row of `ledger` says, if it is whole and its seal fits."""
+def _state(connection: sqlite3.Connection) -> State:
+    """The state in the row of `ledger`, if it is canonical, its seal fits, and so do its sums."""
     row = _header_row(connection)
     _, header, entries, head, totals, _ = row
     state = State(Header.from_json(header), entries, head, Standing.from_json(totals))
     _require(_row(state) == row, "its header or its running totals are damaged")
-    _require(_affordable(state), "its charges exceed its budget")
+    _require(_fits_budget(state), "its charges exceed its budget")
     return state
 
 
-def _kept_1(connection: sqlite3.Connection) -> State:
-    """The same for version 1, which keeps no totals."""
+def _state_of_version_1(connection: sqlite3.Connection) -> State:
+    """The state in a file of version 1, without totals: the caller computes them."""
     _, text, entries, head = _header_row(connection)
     header = Header.from_json(text)
     _require(header.to_json() == text, "its header is damaged")
@@ -248,26 +262,26 @@ def _row(state: State) -> tuple[int, str, int, bytes, str, bytes]:
     return (1, header, state.entries, state.head, totals, state.seal)
 
 
-def _keep(connection: sqlite3.Connection, state: State) -> None:
+def _write_state(connection: sqlite3.Connection, state: State) -> None:
     change = "UPDATE ledger SET id = ?, header = ?, charges = ?, head = ?, totals = ?, seal = ?"
     connection.execute(change, _row(state))
 
 
 def _entry(head: bytes, row: Row, *, with_digest: bool = True) -> Entry:
-    """The entry of a row, if it is linked to the chain before it."""
-    serial, text, kept, digest = row
-    _require(link(head, serial, text) == kept, f"charge {serial} is damaged")
+    """The entry of a row, after checking its link to the hash before it, and its digest."""
+    serial, text, hashed, digest = row
+    _require(link(head, serial, text) == hashed, f"charge {serial} is damaged")
     entry = entry_from_json(text)
     _require(not with_digest or digest == _digest(entry), f"charge {serial} is damaged")
     return entry
 
 
 def _digest(entry: Entry) -> bytes | None:
-    """What a charge is found by; nothing else is looked for."""
+    """The digest that `find_charge` looks up; reservations have none."""
     return entry.digest if isinstance(entry, Event) else None
 
 
-def _affordable(state: State) -> bool:
+def _fits_budget(state: State) -> bool:
     return state.header.budget.holds(state.standing.taken)
 
 
@@ -282,8 +296,9 @@ def _require(holds: bool, what: str) -> None:
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """Content that cannot be read is damaged."""
+    """Report content that cannot be parsed as damage."""
     try:
         yield
+    # What the parsers of JSON, fractions, budgets and events raise for invalid content.
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise _DamageError("its content is damaged") from error

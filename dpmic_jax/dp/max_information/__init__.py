@@ -1,6 +1,6 @@
-"""Max-information: how much a result can tell about the data, and what tests it leaves.
+"""Max-information of private results about their data, and corrected levels for later tests.
 
-| spent | bound over independent records | as printed |
+| guarantee | bound for independent records | as printed |
 |---|---|---|
 | epsilon-DP | `pure` | `pure_product`; `pure_any` for any distribution |
 | (epsilon, delta)-DP | `approximate`, `profiled` | `approximate_product` |
@@ -8,8 +8,9 @@
 | m nats of mutual information | `InformationTheorem` | `lemma_1_5`, `corollary_c_2`, `russo_zou` |
 | one of m values, any distribution | `DescriptionLength` | `description_length` |
 
-`corrected_level` and `max_information` take the best of them; `corrected_level_after` and
-`max_information_after` do so for a ledger's events. Proofs are in docs/max_information.md.
+`corrected_level` and `max_information` use the best of them for a guarantee, and
+`corrected_level_after` and `max_information_after` for the events of a ledger. Proofs are in
+docs/max_information.md.
 """
 
 from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation

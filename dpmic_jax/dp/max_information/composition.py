@@ -1,4 +1,4 @@
-"""Composition of max-information, in the order in which it holds."""
+"""Composition of max-information, which depends on the order of the steps."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from dpmic_jax.dp.max_information.bounds import MARGIN, Laws, MaxInformation
 
 
 def compose(steps: Sequence[MaxInformation]) -> MaxInformation:
-    """Bits and betas add up (Theorem A.3), each step knowing what came out of those before.
+    """Bits and betas add up (Theorem A.3), where each step may use the outputs of earlier ones.
 
-    After the first step the data have the law that its output leaves, in which records depend
-    on each other. So only the first step may have a bound for independent records alone; the
-    whole then holds for independent records. Steps that are differentially private are better
-    composed as such first: `corrected_level_after` and `max_information_after` do so.
+    Given the output of the first step, the records are no longer independent. So only the first
+    step may have a bound that is for independent records alone, and the result then holds for
+    independent records. It is better to compose differentially private steps as such first, as
+    `corrected_level_after` and `max_information_after` do.
     """
     if not steps:
         raise ValueError("expected at least one step")
@@ -20,9 +20,9 @@ def compose(steps: Sequence[MaxInformation]) -> MaxInformation:
         if number and step.laws is Laws.PRODUCT:
             raise ValueError(
                 f"step {number + 1} is bounded for independent records only, and comes after "
-                "another: Theorem 3.9 has a choice among few values, then an (epsilon, delta)-DP "
-                "step, that together tell the whole data. Put it first, compose private steps as "
-                "differential privacy, or pay for a choice among m values by testing at alpha / m"
+                "another: in Theorem 3.9 a choice among few values, then an (epsilon, delta)-DP "
+                "step, together reveal the whole data. Put it first, compose private steps as "
+                "differential privacy, or test at alpha / m after a choice among m values"
             )
     beta = math.fsum(step.beta for step in steps) * (1 + MARGIN)
     if not beta < 1:

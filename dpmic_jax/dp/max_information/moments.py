@@ -1,8 +1,8 @@
-"""From moments of the loss to max-information and to a level.
+"""From moments of the loss to max-information and to a corrected level.
 
 The loss is Z = ln P(a, x) / (P(a) P(x)). A theorem gives, for every order s > 0, a set of (a, x)
-outside of which a chance of at most `failure` lies, and on which E[e^(sZ)] <= e^log_moment.
-Both conversions are tight for what is known (docs/max_information.md, Lemma A):
+whose complement has a probability of at most `failure`, and on which E[e^(sZ)] <= e^log_moment.
+Both conversions are the best for given moments (docs/max_information.md, Lemma A):
 
     nats(beta)  = (log_moment - ln(beta - failure) + s ln s - (1 + s) ln(1 + s)) / s
     level(alpha) = (alpha - failure)^((1+s)/s) e^(-log_moment/s)
@@ -20,18 +20,18 @@ from dpmic_jax.dp.max_information.bounds import (
     Correction,
     Laws,
     MaxInformation,
+    check_alpha,
+    check_beta,
     correction,
     from_nats,
-    significance,
-    spare,
 )
 from dpmic_jax.dp.max_information.search import least
 
-_ORDERS = (1e-6, 1e6)
+_ORDERS = (1e-6, 1e6)  # the range of s that is searched
 
 
 class Moment(NamedTuple):
-    """Upper bounds of ln E[e^(sZ)] on a set, and of the chance to be outside of it."""
+    """Upper bounds on ln E[e^(sZ)] on a set, and on the probability of its complement."""
 
     log_moment: np.ndarray
     failure: np.ndarray
@@ -39,12 +39,12 @@ class Moment(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MomentTheorem:
-    """Bounds on the moments of Z over product laws, for every order and some free numbers.
+    """Bounds on the moments of Z over product distributions, for every order.
 
     Attributes:
       theorem: its name.
-      moment: order s and free numbers, arrays of one shape, to a `Moment`.
-      free: the range in which each of the free numbers is searched.
+      moment: from the order s and the free parameters, arrays of one shape, to a `Moment`.
+      free: the range in which each free parameter is searched.
     """
 
     theorem: str
@@ -53,7 +53,7 @@ class MomentTheorem:
 
     def at(self, beta: float) -> MaxInformation:
         """Max-information at `beta`, by the best order."""
-        spare(self.theorem, beta)
+        check_beta(self.theorem, beta)
 
         def nats(s: np.ndarray, *free: np.ndarray) -> np.ndarray:
             return _nats(s, self.moment(s, *free), beta)
@@ -65,7 +65,7 @@ class MomentTheorem:
 
     def corrected(self, alpha: float) -> Correction:
         """The largest level at `alpha`, by the best order and beta."""
-        significance(alpha)
+        check_alpha(alpha)
 
         def minus_log_level(s: np.ndarray, *free: np.ndarray) -> np.ndarray:
             log_moment, failure = self.moment(s, *free)
@@ -82,5 +82,7 @@ class MomentTheorem:
 
 
 def _nats(s: np.ndarray, moment: Moment, beta: float) -> np.ndarray:
+    """nats(beta) of Lemma A; NaN where the failures exceed beta."""
     left = np.log(beta - moment.failure)
+    # s ln s - (1 + s) ln(1 + s), without cancellation for large s.
     return (moment.log_moment - left - s * np.log1p(1 / s) - np.log1p(s)) / s

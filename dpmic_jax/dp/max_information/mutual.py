@@ -1,9 +1,9 @@
-"""Between mutual information and max-information, and the corrections that follow. In nats.
+"""Conversions between mutual information, in nats, and max-information, and their corrections.
 
-If I(X; A) <= m, every event has kl(P[(X, A) in O] || P[X (x) A in O]) <= m, kl the divergence of
-two coins (data processing). That is all m says about a level: reject at the gamma with
-kl(alpha || gamma) = m (Theorem D of docs/max_information.md). Lemma 1.5, Corollary C.2 and the
-bound of Russo and Zou follow from it and give less.
+If I(X; A) <= m, then kl(P[(X, A) in O] || P[X (x) A in O]) <= m for every event O by data
+processing, with kl the divergence of two Bernoulli distributions. The best level that follows is
+the gamma with kl(alpha || gamma) = m (Theorem D of docs/max_information.md). Lemma 1.5, Corollary
+C.2 and the bound of Russo and Zou follow from it and are weaker.
 """
 
 import math
@@ -19,17 +19,23 @@ from dpmic_jax.dp.max_information.bounds import (
     Correction,
     Laws,
     MaxInformation,
+    check_alpha,
+    check_beta,
     correction,
     from_nats,
-    significance,
-    spare,
 )
 from dpmic_jax.dp.max_information.search import least
 
 
 @dataclass(frozen=True, kw_only=True)
 class InformationTheorem:
-    """Max-information from I(X; A) <= `nats` for data of the given laws (Theorem D)."""
+    """Max-information from I(X; A) <= `nats` (Theorem D).
+
+    Attributes:
+      nats: the bound on the mutual information.
+      laws: the data distributions for which it holds.
+      theorem: its name.
+    """
 
     nats: float
     laws: Laws
@@ -39,8 +45,12 @@ class InformationTheorem:
         object.__setattr__(self, "nats", check_positive("nats", self.nats))
 
     def at(self, beta: float) -> MaxInformation:
-        """The line with intercept `beta` above all (q, p) with kl(p || q) <= nats."""
-        spare(self.theorem, beta)
+        """Max-information at `beta`: the slope of a line p = 2^bits q + beta.
+
+        It is the line with that intercept above all points (q, p) with kl(p || q) <= nats.
+        """
+        check_beta(self.theorem, beta)
+        # The intercept of the tangent at height p grows with p.
         low = beta / 2
         while self._line(low)[1] > beta:
             low /= 2
@@ -49,11 +59,11 @@ class InformationTheorem:
 
     def corrected(self, alpha: float) -> Correction:
         """The level gamma with kl(alpha || gamma) = nats."""
-        nats, beta = self._line(significance(alpha))
+        nats, beta = self._line(check_alpha(alpha))
         return correction(alpha, from_nats(nats, beta, self.laws), self.theorem)
 
     def _line(self, p: float) -> tuple[float, float]:
-        """Log-slope and intercept of the line that touches kl(p || q) <= nats at height p."""
+        """Log-slope and intercept of the tangent to the set kl(p || q) <= nats at height p."""
         log_q = _log_level(p, self.nats)
         q = math.exp(log_q)
         log_odds = math.log(p) - math.log1p(-p) - log_q + math.log1p(-q)
@@ -63,6 +73,7 @@ class InformationTheorem:
 
 def _log_level(p: float, nats: float) -> float:
     """ln q, for the largest q <= p with kl(p || q) >= nats, rounded down."""
+    # More nats, and a lower q, are on the safe side of the rounding errors.
     nats *= 1 + MARGIN
     rest = -(1 - p) * math.log1p(-p)
 
@@ -77,39 +88,42 @@ def _log_level(p: float, nats: float) -> float:
 def lemma_1_5(nats: float, beta: float, laws: Laws) -> MaxInformation:
     """Lemma 1.5 as printed: (m + 0.54)/beta bits for m bits of mutual information.
 
-    0.54 is above the largest (1-b) log2(1/(1-b)), whatever beta is; with b = beta it is
-    below 1.45 beta. `InformationTheorem` is smaller again.
+    0.54 is above the largest (1-b) log2(1/(1-b)) over all b; at b = beta that is below
+    1.45 beta. The bound of `InformationTheorem` is smaller.
     """
-    spare("Lemma 1.5", beta)
+    check_beta("Lemma 1.5", beta)
     bits = (check_positive("nats", nats) * LOG2_E + 0.54) / beta
     return MaxInformation(bits * (1 + MARGIN), beta, laws)
 
 
 def corollary_c_2(alpha: float, nats: float) -> float:
-    """The level (alpha/2) 2^(-(2/alpha)(m + 0.54)) for m bits of mutual information, as printed."""
+    """Corollary C.2 as printed: the level (alpha/2) 2^(-(2/alpha)(m + 0.54)) for m bits."""
     bits = check_positive("nats", nats) * LOG2_E
-    return significance(alpha) / 2 * 2.0 ** (-2 / alpha * (bits + 0.54)) * (1 - MARGIN)
+    return check_alpha(alpha) / 2 * 2.0 ** (-2 / alpha * (bits + 0.54)) * (1 - MARGIN)
 
 
 def russo_zou(alpha: float, nats: float) -> float:
-    """The largest gamma < 1/2 with gamma + sqrt(m / ln(1/(2 gamma))) <= alpha; m in nats."""
-    significance(alpha)
+    """The level of Russo and Zou for m nats of mutual information.
+
+    The largest gamma < 1/2 with gamma + sqrt(m / ln(1/(2 gamma))) <= alpha.
+    """
+    check_alpha(alpha)
     check_positive("nats", nats)
 
-    def errs(log_gamma: float) -> float:
+    def error(log_gamma: float) -> float:
         return math.exp(log_gamma) + math.sqrt(nats / -(log_gamma + math.log(2)))
 
     high = min(math.log(alpha), -math.log(2) - 1e-12)
     low = -math.log(2) - 4 * nats / alpha**2 + 2 * math.log(alpha)
-    found = bisect(lambda log_gamma: errs(log_gamma) <= alpha, low, high, steps=100)
+    found = bisect(lambda log_gamma: error(log_gamma) <= alpha, low, high, steps=100)
     return math.exp(found.holds) * (1 - MARGIN)
 
 
 def mutual_information_printed(bound: MaxInformation, values: int) -> float:
     """Lemma 1.5, second part, in nats: 2 k ln 2 + 2 beta log2(values/(2 beta)) / (1 - 2^-k).
 
-    `values` is how many values the data can take. This is the paper's statement; the one in the
-    conference version was smaller and has no known proof.
+    `values` is the number of values that the data can take. This is the statement of the full
+    paper; that of the conference version is smaller and has no known proof.
     """
     values, kept = check_positive_int("values", values), -math.expm1(-bound.bits / LOG2_E)
     if not (bound.bits > 0 and bound.beta <= 3 * kept / 20):
@@ -122,7 +136,9 @@ def mutual_information_printed(bound: MaxInformation, values: int) -> float:
 
 
 def mutual_information(bound: MaxInformation, values: int) -> float:
-    """The same for every k and beta, sharper (Theorem E of docs/max_information.md), in nats.
+    """Mutual information from max-information, in nats (Theorem E of docs/max_information.md).
+
+    Unlike `mutual_information_printed` it holds for every k and beta, and it is sharper.
 
     The least of ln(values) and, over t > 0 with w = beta/(1 - e^-t),
     k ln 2 + t + w ln(values) + max over v <= w of v ln(1/v).

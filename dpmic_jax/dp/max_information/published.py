@@ -1,4 +1,4 @@
-"""Bounds as they are printed: Theorem 1.4, the proof of Theorem 3.1, and description length.
+"""Bounds as printed: Theorem 1.4, the proof of Theorem 3.1, and description length.
 
 Theorems are those of Rogers, Roth, Smith and Thakkar (2016). `pure` and `truncated` are sharper.
 """
@@ -8,20 +8,20 @@ import math
 import numpy as np
 
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_positive_int
-from dpmic_jax.dp.max_information.bounds import Laws, MaxInformation, from_nats, spare
+from dpmic_jax.dp.max_information.bounds import Laws, MaxInformation, check_beta, from_nats
 from dpmic_jax.dp.max_information.search import least
 
 _RANGE = "0 < epsilon <= 1/2 and 0 < delta < epsilon"
 
 
 def pure_any(epsilon: float, n: int) -> MaxInformation:
-    """Theorem 1.4, first form: log2(e) epsilon n bits at beta = 0, whatever the law of the data."""
+    """Theorem 1.4, first form: log2(e) epsilon n bits at beta = 0, for any data distribution."""
     return from_nats(check_positive("epsilon", epsilon) * check_positive_int("n", n), 0.0, Laws.ANY)
 
 
 def pure_product(epsilon: float, n: int, beta: float) -> MaxInformation:
     """Theorem 1.4, second form: epsilon^2 n/2 + epsilon sqrt(n ln(2/beta)/2) nats."""
-    spare("Theorem 1.4", beta)
+    check_beta("Theorem 1.4", beta)
     epsilon, n = check_positive("epsilon", epsilon), check_positive_int("n", n)
     nats = epsilon**2 * n / 2 + epsilon * math.sqrt(n * math.log(2 / beta) / 2)
     return from_nats(nats, beta, Laws.PRODUCT)
@@ -37,10 +37,10 @@ def approximate_product(epsilon: float, delta: float, n: int, beta: float) -> Ma
         nu = 6 epsilon (e^(6 epsilon)/(1 - delta'') - 1) + (e^(3 epsilon) - 1) delta''
              + delta-hat + 2 (e^(3 epsilon) delta'' + delta-hat)^2.
 
-    The paper goes on to 72 epsilon^2, which holds for epsilon <= 0.209 only, and leaves out
-    that these are nats. Infinite if no delta-hat brings n (delta' + delta'') below beta.
+    The paper simplifies nu to 72 epsilon^2, which holds for epsilon <= 0.209 only, and does not
+    say that these are nats. Infinite if no delta-hat brings n (delta' + delta'') below beta.
     """
-    spare("Theorem 3.1", beta)
+    check_beta("Theorem 3.1", beta)
     epsilon, delta, n = (
         check_positive("epsilon", epsilon),
         check_positive("delta", delta),
@@ -78,6 +78,6 @@ def nu(epsilon: float, hat: np.ndarray) -> np.ndarray:
 
 
 def description_length(values: int, beta: float) -> MaxInformation:
-    """log2(values/beta) bits for an output of so many values (Dwork et al. 2015, Theorem 17)."""
-    spare("the description-length bound", beta)
+    """log2(values/beta) bits for a result of `values` values (Dwork et al. 2015, Theorem 17)."""
+    check_beta("the description-length bound", beta)
     return from_nats(math.log(check_positive_int("values", values) / beta), beta, Laws.ANY)

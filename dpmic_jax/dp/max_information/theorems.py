@@ -1,4 +1,4 @@
-"""What theorems have in common, and those that come from others."""
+"""The protocol of max-information theorems, and theorems that derive from others."""
 
 import math
 from dataclasses import dataclass
@@ -9,43 +9,51 @@ from dpmic_jax.dp.max_information.bounds import Correction, Laws, MaxInformation
 
 
 class Theorem(Protocol):
-    """Something that bounds max-information at every beta."""
+    """A bound on max-information for every beta."""
 
-    def at(self, beta: float) -> MaxInformation: ...
+    def at(self, beta: float) -> MaxInformation:
+        """Max-information at `beta`."""
+        ...
 
-    def corrected(self, alpha: float) -> Correction: ...
+    def corrected(self, alpha: float) -> Correction:
+        """The largest corrected level at `alpha`."""
+        ...
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """No promise at any beta: failures are too likely."""
+    """No bound at any beta, since failures are too likely."""
 
     def at(self, beta: float) -> MaxInformation:
+        """Infinite max-information."""
         return MaxInformation(math.inf, beta, Laws.PRODUCT)
 
     def corrected(self, alpha: float) -> Correction:
+        """A level of 0."""
         return Correction(0.0, math.inf, 0.0, "none: failures are too likely", Laws.PRODUCT)
 
 
 @dataclass(frozen=True)
 class AnyLaw:
-    """Theorem 1.4, first form, at every beta: log2(e) epsilon n bits."""
+    """Theorem 1.4, first form, for any data distribution and every beta: log2(e) epsilon n bits."""
 
     epsilon: float
     n: int
 
     def at(self, beta: float) -> MaxInformation:
+        """log2(e) epsilon n bits, whatever beta is."""
         bits = published.pure_any(self.epsilon, self.n).bits
         return MaxInformation(bits, beta, Laws.ANY)
 
     def corrected(self, alpha: float) -> Correction:
+        """The level alpha e^(-epsilon n), at beta = 0."""
         bound = published.pure_any(self.epsilon, self.n)
         return correction(alpha, bound, "Theorem 1.4 (any distribution)")
 
 
 @dataclass(frozen=True)
 class Inexact:
-    """The theorem of an ideal computation, for one within a total variation of it.
+    """The theorem of an ideal mechanism M, for a mechanism R within total variation v of it.
 
     P[(X, R)] <= P[(X, M)] + v <= 2^k P[X (x) M] + beta + v <= 2^k P[X (x) R] + beta + (1 + 2^k) v.
     """
@@ -54,24 +62,26 @@ class Inexact:
     variation: float
 
     def at(self, beta: float) -> MaxInformation:
-        # At beta/2 there are more bits than at any larger beta: enough is set aside.
-        aside = self._off(self.ideal.at(beta / 2))
-        if aside > beta / 2:
+        """The max-information of the ideal at beta minus (1 + 2^k) v."""
+        # The bits k fall with beta, so those at beta/2 are an upper bound on the bits used below.
+        reserved = self._reserved(self.ideal.at(beta / 2))
+        if reserved > beta / 2:
             return Nothing().at(beta)
-        bound = self.ideal.at(beta - aside)
+        bound = self.ideal.at(beta - reserved)
         return MaxInformation(bound.bits, beta, bound.laws)
 
     def corrected(self, alpha: float) -> Correction:
+        """The level of the ideal's bits, with (1 + 2^k) v more in beta."""
         if self.variation >= alpha:
-            return Correction(
-                0.0, math.inf, 0.0, "none: the noise is too far from its law", Laws.PRODUCT
-            )
+            reason = "none: the noise is too far from its ideal distribution"
+            return Correction(0.0, math.inf, 0.0, reason, Laws.PRODUCT)
         found = self.ideal.corrected(alpha - self.variation)
         bound = MaxInformation(found.bits, found.beta, found.laws)
-        beta = found.beta + self._off(bound)
+        beta = found.beta + self._reserved(bound)
         if not beta < alpha:
             return found._replace(level=0.0)
         return correction(alpha, MaxInformation(found.bits, beta, found.laws), found.theorem)
 
-    def _off(self, bound: MaxInformation) -> float:
+    def _reserved(self, bound: MaxInformation) -> float:
+        """(1 + 2^k) v, rounded up; the exponent is capped so that it does not overflow."""
         return (1 + 2.0 ** min(bound.bits, 1000.0)) * self.variation * (1 + 2.0**-30)

@@ -1,13 +1,13 @@
 """Max-information of (epsilon, delta)-DP and of zCDP over independent records, by truncation.
 
-For record i let J be the law of (a, x_i) given x_1 ... x_(i-1), and K that of independent copies.
-If J(Z_i > c) and K(Z_i < -c) are at most eta, then for all s, d > 0, but for a chance of
-n eta (1 + e^-c + 1/d) (Theorem C of docs/max_information.md),
+For record i let J be the distribution of (a, x_i) given x_1 ... x_(i-1), and K that of independent
+copies. If J(Z_i > c) and K(Z_i < -c) are at most eta, then for all s, d > 0, outside an event of
+probability n eta (1 + e^-c + 1/d) (Theorem C of docs/max_information.md),
 
     ln E[e^(sZ)] <= n ln[cosh((s + 1/2) c) / cosh(c/2)] + d sinh(s c) cosh(c/2)
                                                           / (sinh(c) cosh((s + 1/2) c)).
 
-The first term is at most n s (1+s) c^2/2. No range of epsilon is asked for.
+The first term is at most n s (1+s) c^2/2. The theorem holds for every epsilon.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,8 +21,8 @@ from dpmic_jax.dp.arithmetic.exact_decimal import (
 )
 from dpmic_jax.dp.max_information.moments import Moment, MomentTheorem
 
-_SHARES = (1e-4, 1e6)
-_UP = 1 + 2.0**-36
+_SHARES = (1e-4, 1e6)  # the range of d that is searched, relative to about the best d
+_UP = 1 + 2.0**-36  # a factor above the rounding errors
 
 
 def approximate(epsilon: float, delta: float, n: int) -> MomentTheorem:
@@ -36,8 +36,8 @@ def profiled(curve: Sequence[tuple[float, float]], n: int) -> MomentTheorem:
     deltas = np.array([check_probability("delta", delta) for _, delta in curve])
     low = epsilons.min()
 
-    def cut(over: np.ndarray) -> np.ndarray:
-        return low + over
+    def cut(excess: np.ndarray) -> np.ndarray:
+        return low + excess
 
     def tail(c: np.ndarray) -> np.ndarray:
         return curve_tail(c, epsilons, deltas)
@@ -50,6 +50,7 @@ def concentrated(rho: float, n: int) -> MomentTheorem:
     """The bound for a rho-zCDP computation on n independent records."""
     rho = check_positive("rho", rho)
 
+    # The inverse of `rho_tail`: eta = e^-x at c = cut(x).
     def cut(log_tail: np.ndarray) -> np.ndarray:
         return rho + 2 * np.sqrt(rho * log_tail)
 
@@ -59,7 +60,7 @@ def concentrated(rho: float, n: int) -> MomentTheorem:
 def curve_tail(c: np.ndarray, epsilons: np.ndarray, deltas: np.ndarray) -> np.ndarray:
     """J(Z_i > c) and K(Z_i < -c) are at most delta / (1 - e^(epsilon - c)) for epsilon < c.
 
-    On Z_i > c, J <= e^epsilon K + delta and K <= e^-c J; on Z_i < -c with J and K exchanged.
+    On Z_i > c, J <= e^epsilon K + delta and K <= e^-c J; on Z_i < -c, J and K are exchanged.
     """
     above = c[..., None] - epsilons
     each = np.where(above > 0, -deltas / np.expm1(-np.maximum(above, 1e-300)), np.inf)
@@ -69,8 +70,9 @@ def curve_tail(c: np.ndarray, epsilons: np.ndarray, deltas: np.ndarray) -> np.nd
 def rho_tail(c: np.ndarray, rho: float) -> np.ndarray:
     """J(Z_i > c) and K(Z_i < -c) are at most e^(-(c - rho)^2 / (4 rho)) for c >= rho.
 
-    Rényi divergences of P(a | x_1 ... x_i) and its mean over x_i are those of zCDP, as they are
-    quasi-convex; then Markov's inequality for e^(u Z_i), u = (c - rho) / (2 rho).
+    The zCDP bound on Rényi divergences also holds for P(a | x_1 ... x_i) and its mean over x_i, as
+    they are quasi-convex. The tail follows by Markov's inequality for e^(u Z_i), with
+    u = (c - rho) / (2 rho).
     """
     return np.exp(-(np.maximum(c - rho, 0) ** 2) / (4 * rho)) * _UP
 
@@ -88,10 +90,10 @@ def _theorem(
     def moment(s: np.ndarray, x: np.ndarray, share: np.ndarray) -> Moment:
         c = cut(x)
         base, weight = step(s, c)
-        lost = n * tail(c) * _UP
-        # As the best d grows, so that the best share changes little.
-        d = share * np.sqrt((1 + s) * np.maximum(lost, 1e-300) / weight)
-        failure = lost * (1 + np.exp(-c) + 1 / d) * _UP
+        tails = n * tail(c) * _UP
+        # d is scaled as the best d is, so that the best share varies little.
+        d = share * np.sqrt((1 + s) * np.maximum(tails, 1e-300) / weight)
+        failure = tails * (1 + np.exp(-c) + 1 / d) * _UP
         return Moment((n * base + d * weight) * _UP, failure)
 
     return MomentTheorem(theorem=name, moment=moment, free=(width, _SHARES))
@@ -102,7 +104,8 @@ def step(s: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     M = cosh((s + 1/2) c) / cosh(c/2), w = sinh(s c) / (sinh(c) M).
     """
-    # ln cosh a - ln cosh b = ln(1 + 2 sinh((a+b)/2) sinh((a-b)/2) / cosh b), large a apart.
+    # For small a, ln cosh a - ln cosh b = ln(1 + 2 sinh((a+b)/2) sinh((a-b)/2) / cosh b), without
+    # cancellation; for large a the difference itself, without overflow.
     a, b = (s + 0.5) * c, c / 2
     near = np.log1p(2 * np.sinh(_low(a + b) / 2) * np.sinh(_low(a - b) / 2) / np.cosh(_low(b)))
     far = _log_cosh(a) - _log_cosh(b)
@@ -112,8 +115,10 @@ def step(s: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _low(x: np.ndarray) -> np.ndarray:
+    """x where the formula for small a is used; a cap elsewhere, against overflow."""
     return np.minimum(x, 4.0)
 
 
 def _log_cosh(x: np.ndarray) -> np.ndarray:
+    """ln cosh x for x >= 0, without overflow."""
     return x + np.log1p(np.exp(-2 * x)) - np.log(2)

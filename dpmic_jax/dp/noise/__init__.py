@@ -1,10 +1,12 @@
-"""The laws of integer noise, each with its certificate: what a mechanism picks from.
+"""Distributions of integer noise, each with a certificate of the exact sampled distribution.
 
-`DiscreteLaplace`, `Geometric` and `DiscreteGaussian` are laws of noise alone (`distributions`);
-`TruncatedGeometric` is the first of them on a count, clipped to its range (`bounded`).
+`DiscreteLaplace`, `Geometric` and `DiscreteGaussian` are distributions of noise (`distributions`).
+`TruncatedGeometric` adds discrete Laplace noise to a count and clips it to its range (`bounded`).
+`CubeNoise` is for many values that one person moves together (`cube`).
 """
 
 from dpmic_jax.dp.noise.bounded import TruncatedGeometric
+from dpmic_jax.dp.noise.cube import CubeNoise
 from dpmic_jax.dp.noise.distributions import DiscreteGaussian, DiscreteLaplace, Geometric
 
-__all__ = ["DiscreteGaussian", "DiscreteLaplace", "Geometric", "TruncatedGeometric"]
+__all__ = ["CubeNoise", "DiscreteGaussian", "DiscreteLaplace", "Geometric", "TruncatedGeometric"]

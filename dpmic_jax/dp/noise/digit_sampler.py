@@ -1,9 +1,9 @@
-"""Digits drawn by comparing random words with thresholds, and their exact law.
+"""Sample digits by comparing random words with thresholds, and compute their exact distribution.
 
-A digit with integer weights w_0, w_1, ... that sum to 2^(32 limbs) counts the thresholds
-T_j = w_j + w_(j+1) + ..., j = 1, 2, ..., that lie above a uniform number of that many bits. All
-thresholds are compared whatever is drawn: the number of steps is fixed, and nothing is looked
-up at a secret place. The law is read back from the same arrays.
+A digit with integer weights w_0, w_1, ... that sum to 2^(32 limbs) is the number of thresholds
+T_j = w_j + w_(j+1) + ..., j = 1, 2, ..., that lie above a uniform integer of 32 limbs bits. Every
+draw is compared with all thresholds: the number of steps is fixed, and no memory address depends
+on a secret. The exact distribution is computed from the same arrays that the sampler uses.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from jaxtyping import Array, UInt32
 
 from dpmic_jax.dp.arithmetic.intervals import Enclosure
 
-# Sums over this many thresholds compile fast and run as vectors; longer ones do not.
+# Sums over this many thresholds compile fast and are vectorised by XLA; longer ones are not.
 CHUNK = 16
 
 
 class Block(NamedTuple):
-    """Independent digits, each of as many limbs, and how far each is shifted in the sum.
+    """Tables of independent digits with equally many limbs, and the shift of each in their sum.
 
-    Thresholds are padded with zeros, which no number is below.
+    Thresholds are padded with zeros: no number is below 0, so they are never counted.
     """
 
     thresholds: np.ndarray  # uint32, limbs x digits x size, the most significant limb first
@@ -32,11 +32,11 @@ class Block(NamedTuple):
 
     @property
     def words(self) -> int:
-        """Random words that one draw takes."""
+        """Number of random words that one draw takes."""
         return self.thresholds.shape[0] * self.thresholds.shape[1]
 
     def weights(self, digit: int) -> list[int]:
-        """w_0, w_1, ... of one digit, from its thresholds."""
+        """The weights w_0, w_1, ... of one digit, recovered from its thresholds."""
         numbers = [1 << (32 * len(self.thresholds))]
         for limbs in self.thresholds[:, digit].T.tolist():
             number = 0
@@ -47,12 +47,12 @@ class Block(NamedTuple):
 
 
 def block(weights: Sequence[Sequence[int]], shifts: Sequence[int], limbs: int) -> Block:
-    """Thresholds of digits with the given weights, each list summing to 2^(32 limbs)."""
+    """Tables for digits with the given weights, each list of which sums to 2^(32 limbs)."""
     size = -(-(max(map(len, weights), default=1) - 1) // CHUNK) * CHUNK
     thresholds = np.zeros((limbs, len(weights), size), np.uint32)
     for digit, row in enumerate(weights):
         if sum(row) != 1 << (32 * limbs) or min(row) < 0:
-            raise ArithmeticError("weights have to be a law: at least 0, summing to 2^(32 limbs)")
+            raise ArithmeticError("expected weights of a distribution: >= 0, sum 2^(32 limbs)")
         above = 0
         for j in range(len(row) - 1, 0, -1):
             above += row[j]
@@ -62,10 +62,10 @@ def block(weights: Sequence[Sequence[int]], shifts: Sequence[int], limbs: int) -
 
 
 def rounded(ideal: Sequence[Enclosure], limbs: int) -> list[int]:
-    """Integer weights near proportional to `ideal`, summing to 2^(32 limbs).
+    """Integer weights that sum to 2^(32 limbs) and are nearly proportional to `ideal`.
 
-    Weights are rounded to the nearest integer; the first, which has to be among the largest,
-    takes what that leaves.
+    Weights are rounded to the nearest integer. The first one is set to what is left over: it has
+    to be among the largest, so that this changes it by a small factor only.
     """
     total = sum(q.low for q in ideal)
     rest = [((q.low << (32 * limbs + 1)) // total + 1) // 2 for q in ideal[1:]]
@@ -73,14 +73,16 @@ def rounded(ideal: Sequence[Enclosure], limbs: int) -> list[int]:
 
 
 def distortion(weights: Sequence[int], ideal: Sequence[Enclosure]) -> Fraction | float:
-    """An upper bound on the largest ratio of w_d / q_d to the smallest, q_d the ideal law.
+    """An upper bound on max_d (w_d / q_d) / min_d (w_d / q_d), q the ideal distribution.
 
-    Nothing has to be known of the normalisation. A ratio of two probabilities of the digit is
-    within this factor of the ideal ratio; infinite where a value cannot come up that should.
+    Every ratio of two probabilities of the digit is within this factor of the ideal ratio. Neither
+    distribution has to be normalised. Infinite if the supports differ.
     """
     if any(weights[len(ideal) :]) or not all(weights[: len(ideal)]):
         return inf
-    shift = 512  # bits: quotients of 2^-320 units keep more than 256
+    # Quotients by integers in units of 2^-320 then have about 256 bits or more. They are rounded
+    # up in the numerator and down in the denominator, so the result stays an upper bound.
+    shift = 512
     pairs = list(zip(weights, ideal, strict=False))
     return Fraction(
         max(-(-(w << shift) // q.low) for w, q in pairs),
@@ -89,9 +91,12 @@ def distortion(weights: Sequence[int], ideal: Sequence[Enclosure]) -> Fraction |
 
 
 def variation(weights: Sequence[int], ideal: Sequence[Enclosure], beyond: int) -> Fraction:
-    """An upper bound on the total variation distance to the ideal law.
+    """An upper bound on the total variation distance to the ideal distribution.
 
-    `beyond` bounds the unnormalised mass, in units of 2^-320, that the ideal law has further out.
+    Args:
+      weights: integer weights of the digit.
+      ideal: enclosures of the ideal weights, unnormalised.
+      beyond: bound on the ideal weight of all further values, in units of 2^-320.
     """
     fine = 1 << 256
     total = sum(weights)
@@ -105,7 +110,7 @@ def variation(weights: Sequence[int], ideal: Sequence[Enclosure], beyond: int) -
 
 
 def draw(words: UInt32[Array, "words *shape"], block: Block) -> UInt32[Array, "digits *shape"]:
-    """How many thresholds lie above the number that the limbs spell, digit by digit."""
+    """Sample every digit: the number of its thresholds above the integer that its words form."""
     limbs, digits, size = block.thresholds.shape
     shape = words.shape[1:]
     number = words.reshape(limbs, digits, 1, *shape)
@@ -113,7 +118,8 @@ def draw(words: UInt32[Array, "words *shape"], block: Block) -> UInt32[Array, "d
     count = jnp.zeros((digits, *shape), jnp.uint32)
     for start in range(0, size, CHUNK):
         limit = limits[:, :, start : start + CHUNK]
-        # Not [-1], which JAX 0.7 traces as a dynamic slice.
+        # Lexicographic comparison from the least significant limb. [-1] would be traced as a
+        # dynamic slice by JAX 0.7.
         below = number[limbs - 1] < limit[limbs - 1]
         for limb in range(limbs - 2, -1, -1):
             below = (number[limb] < limit[limb]) | ((number[limb] == limit[limb]) & below)
@@ -122,7 +128,7 @@ def draw(words: UInt32[Array, "words *shape"], block: Block) -> UInt32[Array, "d
 
 
 class Term(NamedTuple):
-    """A digit in a sum: its weights, the step it counts in, and whether it has a fair sign."""
+    """A digit in a sum: its weights, the step that it is multiplied by, and a fair sign or none."""
 
     weights: Sequence[int]
     step: int
@@ -130,23 +136,26 @@ class Term(NamedTuple):
 
     @property
     def total(self) -> int:
+        """The sum of all weights, of both signs if there is a sign."""
         return sum(self.weights) << self.signed
 
     @property
     def most(self) -> int:
+        """The largest magnitude that the term can have."""
         return self.step * max(value for value, weight in enumerate(self.weights) if weight)
 
 
 def terms(block: Block) -> list[Term]:
-    """The digits of a block, for the exact law of their sum."""
+    """The digits of a block as terms of a sum, for `tail`."""
     return [Term(block.weights(digit), 1 << int(shift)) for digit, shift in enumerate(block.shifts)]
 
 
 def tail(sum_of: Sequence[Term], least: int) -> Fraction:
     """The exact probability that a sum of independent digits is at least `least`.
 
-    The steps are powers of two in increasing order, so what the first digit leaves over has to
-    be reached in steps of the second: few different amounts arise, and each is worked out once.
+    The steps are powers of two in increasing order, so after the first digit the remaining bound
+    can be rounded up to a multiple of the second step. Few different bounds arise, and each is
+    computed once (dynamic programming).
     """
     known: dict[tuple[int, int], int] = {}
     everything = [1]

@@ -1,10 +1,10 @@
-"""Integer noise from a key, without floating point; every law comes with its certificate.
+"""Distributions of integer noise, sampled without floating point, each with its certificate.
 
-A law here is of noise alone: `sample(key, shape)`, `pmf(x)` as an exact fraction, and
-`certificate()`. What may be released, a value with noise on a finite range, is in `lattice`.
-All of it works under jit and vmap, draws 32-bit words only, and takes the same steps whatever is
-drawn. Probabilities are those of the sampler itself, computed from the arrays that it compares
-random words with; the constructions are in `geometric` and `gaussian`.
+A distribution has `sample(key, shape)`, `pmf(x)` as an exact fraction, and `certificate()`. It is
+the distribution of the noise alone; releases of a value with noise, on a finite range, are in
+`bounded` and `lattice`. Sampling works under jit and vmap, draws 32-bit words only, and takes the
+same steps whatever is drawn. Probabilities are those of the sampler itself, computed from the
+tables that random words are compared with. The constructions are in `geometric` and `gaussian`.
 """
 
 from dataclasses import dataclass
@@ -23,20 +23,21 @@ from dpmic_jax.dp.noise.digit_sampler import Term, tail
 from dpmic_jax.dp.noise.geometric import LARGEST
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 
-# The rate is lower by this, in all, to pay for the rounding of the thresholds.
+# Taken off epsilon before the rate is set, so that rounding of the thresholds (a factor of at most
+# 1 + 2^-40 in ratios of probabilities) keeps the realised loss within epsilon.
 SLACK = Fraction(1, 2**40)
 
 
 class LaplaceCertificate(NamedTuple):
-    """What exact arithmetic on the thresholds says about P(X = x).
+    """The privacy loss of noise X, by exact arithmetic on the thresholds.
 
     Attributes:
       epsilon_realised: bound on |ln P(X = x) - ln P(X = x + d)| for |d| <= sensitivity and
         |x|, |x + d| <= reach.
-      reach: how far that holds.
-      edge_mass: P(|X| > reach - sensitivity), exactly. A finite number of words has a largest
-        noise; added to an unbounded integer, such values tell datasets apart. A release on a
-        finite range has to cover them, and does (`lattice`).
+      reach: the largest |x| for which that holds.
+      edge_mass: P(|X| > reach - sensitivity), exactly. Finitely many random words have a largest
+        noise, and values near it would tell data sets apart if the noise were added to an
+        unbounded integer. Releases on a finite range account for it (`bounded`).
     """
 
     epsilon_realised: Fraction
@@ -45,13 +46,13 @@ class LaplaceCertificate(NamedTuple):
 
 
 class GaussianCertificate(NamedTuple):
-    """How private the ideal law is, and how far the sampler is from it.
+    """zCDP of the ideal distribution, and the distance of the sampler from it.
 
     Attributes:
       rho: zCDP of the ideal discrete Gaussian for a shift by the sensitivity, s^2 / 2 sigma^2
         (Canonne, Kamath, Steinke 2020, Theorem 4).
-      total_variation: bound on the distance of the sampler's law to it, for one draw. A release
-        of d draws pays (1 + e^epsilon) d times this in delta.
+      total_variation: bound on the total variation distance of one draw to the ideal
+        distribution. It adds (1 + e^epsilon) d total_variation to the delta of d draws.
     """
 
     rho: Fraction
@@ -60,10 +61,10 @@ class GaussianCertificate(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric:
-    """P(X = x) ~ e^(-epsilon x) for x = 0, 1, 2, ...
+    """Geometric noise: P(X = x) ~ e^(-epsilon x) for x = 0, 1, 2, ...
 
-    One-sided: it hides a difference of one only upwards, since a sum below the value never
-    comes up. For comparisons of noisy values; to release a count take `TruncatedGeometric`.
+    One-sided noise is not epsilon-DP when a value is released, since the sum is never below the
+    value. It is for selection among noisy scores; use `TruncatedGeometric` to release a count.
     """
 
     epsilon: float | Fraction
@@ -76,7 +77,7 @@ class Geometric:
         return geometric.digits(_rate(self.epsilon, 1)).without_bit()
 
     def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
-        """Independent draws; beyond 2^31 - 1 they count as that."""
+        """Independent draws, at most 2^31 - 1; larger ones saturate."""
         return _sample_geometric(noise_key(key), self._tables, shape)
 
     def pmf(self, x: int) -> Fraction:
@@ -88,17 +89,18 @@ class Geometric:
         return tail(self._tables.terms(), x) if x <= LARGEST else Fraction(0)
 
     def certificate(self) -> LaplaceCertificate:
-        """Loss of a shift by one, upwards; the edge is the upper one."""
+        """The privacy loss of a shift by +1; `edge_mass` is that of the upper tail."""
         found = _certificate(_rate(self.epsilon, 1), 1, self._tables)
         return _within_int32(found, 1, self._tables.terms())
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteLaplace:
-    """P(X = x) ~ e^(-|x| epsilon / sensitivity) for integers x.
+    """Discrete Laplace noise: P(X = x) ~ e^(-|x| epsilon / sensitivity) for integers x.
 
-    X = +-(G + B), G geometric of ratio r, B a bit that is 1 with probability r / (1 + r): for
-    x > 0 its two ways add up to r^(x-1) r + r^x, and for x = 0 the two signs to 1 + 1.
+    Sampled as X = +-(G + B) with a fair sign, G geometric of ratio r = e^(-epsilon / sensitivity),
+    and B a bit that is 1 with probability r / (1 + r). For x > 0 the cases B = 1 and B = 0 add up
+    to r^(x-1) r + r^x = 2 r^x, and for x = 0 the two signs to 1 + 1.
     """
 
     epsilon: float | Fraction
@@ -109,7 +111,7 @@ class DiscreteLaplace:
 
     @property
     def rate(self) -> Fraction:
-        """lambda in P(X = x) ~ e^(-lambda |x|); 1 / lambda is the scale."""
+        """lambda of P(X = x) ~ e^(-lambda |x|); the scale is 1 / lambda."""
         return _rate(self.epsilon, self.sensitivity)
 
     @property
@@ -118,11 +120,11 @@ class DiscreteLaplace:
 
     @property
     def words(self) -> int:
-        """Random words that one draw takes: the last one holds the sign."""
+        """Number of random words that one draw takes; the last one holds the sign."""
         return self._tables.words + 1
 
     def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
-        """Independent draws; beyond +-(2^31 - 1) they count as that."""
+        """Independent draws, at most 2^31 - 1 in magnitude; larger ones saturate."""
         return _sample_laplace(noise_key(key), self._tables, shape)
 
     def pmf(self, x: int) -> Fraction:
@@ -136,14 +138,17 @@ class DiscreteLaplace:
         return tail(_terms(self.rate), x) / 2 if x <= LARGEST else Fraction(0)
 
     def certificate(self) -> LaplaceCertificate:
-        """Loss of a shift by at most the sensitivity."""
+        """The privacy loss of a shift by at most the sensitivity."""
         found = laplace_certificate(self.rate, self.sensitivity)
         return _within_int32(found, self.sensitivity, _terms(self.rate))
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscreteGaussian:
-    """P(X = x) ~ e^(-x^2 / 2 sigma^2) for integers x, in total variation."""
+    """Discrete Gaussian noise: P(X = x) ~ e^(-x^2 / 2 sigma^2) for integers x.
+
+    The sampled distribution is within `certificate().total_variation` of this one.
+    """
 
     sigma: float | Fraction
 
@@ -155,15 +160,16 @@ class DiscreteGaussian:
 
     @property
     def variance(self) -> Fraction:
+        """sigma^2, exactly."""
         return Fraction(self.sigma) ** 2
 
     @property
     def words(self) -> int:
-        """Random words that one draw takes."""
+        """Number of random words that one draw takes."""
         return gaussian.parts(self.variance).words
 
     def sample(self, key: AnyKey, shape: tuple[int, ...] = ()) -> Int32[Array, "*shape"]:
-        """Independent draws, all within 2^30 of 0."""
+        """Independent draws, all below 2^30 in magnitude."""
         return _sample_gaussian(noise_key(key), gaussian.parts(self.variance), shape)
 
     def pmf(self, x: int) -> Fraction:
@@ -175,7 +181,7 @@ class DiscreteGaussian:
         return tail(_gaussian_terms(self.variance), x)
 
     def certificate(self) -> GaussianCertificate:
-        """For a shift by one."""
+        """rho for a shift by 1, and the total variation of one draw."""
         return _gaussian_certificate(self.variance)
 
 
@@ -205,7 +211,7 @@ def _sample_gaussian(key: Key[Array, ""], tables: gaussian.Parts, shape: tuple[i
 def signed_magnitude(
     words: UInt32[Array, "words *shape"], tables: geometric.Digits
 ) -> tuple[Bool[Array, "*shape"], UInt32[Array, "*shape"]]:
-    """The sign, as the lowest bit of the word after the digits' words, and |X|."""
+    """Whether X is negative (the lowest bit of the word after the digits' words), and |X|."""
     negative = (words[tables.words] & np.uint32(1)) == 1
     return negative, geometric.magnitude(words, tables)
 
@@ -214,8 +220,9 @@ def signed_magnitude(
 
 
 def _rate(epsilon: float | Fraction, sensitivity: int) -> Fraction:
-    """The rate for epsilon: slack taken off, and no more than thresholds hold (scale 1/32)."""
+    """(epsilon - slack) / sensitivity, at most 32: thresholds of 128 bits hold no higher rate."""
     budget = exact("epsilon", epsilon)
+    # Less noise was asked for where the cap applies; the loss is then below epsilon.
     rate = min((budget - SLACK) / sensitivity, geometric.RATES[1])
     if budget < 2**10 * SLACK or rate < geometric.RATES[0]:
         raise ValueError(
@@ -243,22 +250,22 @@ def _terms(rate: Fraction) -> list[Term]:
 
 @lru_cache(maxsize=256)
 def laplace_certificate(rate: Fraction, sensitivity: int) -> LaplaceCertificate:
-    """Of the noise before it is kept within int32."""
+    """The certificate of discrete Laplace noise before it saturates at int32."""
     return _certificate(rate, sensitivity, geometric.digits(rate))
 
 
 def _certificate(rate: Fraction, sensitivity: int, tables: geometric.Digits) -> LaplaceCertificate:
-    """ln(distortion e^(rate sensitivity)) <= rate sensitivity + (distortion - 1)."""
-    moved = rounded_up(Fraction(geometric.distortion(tables, rate)) - 1)
+    """The loss is ln(distortion e^(rate sensitivity)) <= rate sensitivity + (distortion - 1)."""
+    rounding = rounded_up(Fraction(geometric.distortion(tables, rate)) - 1)
     reach = geometric.ideal(rate).reach
     edge = tail(tables.terms(), reach - sensitivity + 1)
-    return LaplaceCertificate(rate * sensitivity + moved, reach, edge)
+    return LaplaceCertificate(rate * sensitivity + rounding, reach, edge)
 
 
 def _within_int32(
     found: LaplaceCertificate, sensitivity: int, terms: list[Term]
 ) -> LaplaceCertificate:
-    """What lies beyond is all in one place, which is no part of the reach."""
+    """The certificate after saturation: 2^31 - 1 collects the tail, so the reach ends before it."""
     if found.reach < LARGEST:
         return found
     return found._replace(reach=LARGEST - 1, edge_mass=tail(terms, LARGEST - sensitivity))

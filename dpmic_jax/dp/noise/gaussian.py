@@ -1,16 +1,16 @@
-"""A Gaussian integer as a sum of small ones: X = x_0 + 4 x_1 + 16 x_2 + ... + 4^c x_c.
+"""A discrete Gaussian as a sum of small ones: X = x_0 + 4 x_1 + 16 x_2 + ... + 4^c x_c.
 
-The digits of a Gaussian are not independent, but a sum of Gaussians is Gaussian, on the
-integers too, up to a smoothing error: with independent x ~ N(tau^2), y ~ N(v) on the integers,
+The digits of a discrete Gaussian are not independent. But a sum of discrete Gaussians is again
+one, up to a smoothing error: with independent x ~ N(tau^2), y ~ N(v) on the integers,
 
     P(x + 4 y = z) ~ exp(-z^2 / 2(tau^2 + 16 v)) * sum over integers k of exp(-(k - c_z)^2 / 2s^2),
 
 s^2 = tau^2 v / (tau^2 + 16 v), and by Poisson summation the sum differs from a constant by a
 factor within 1 +- 2 (a + a^4 + a^9 + ...), a = e^(-2 pi^2 s^2): 2e-18 for tau = 6 and v >= 36.
 
-So every x_i comes from a table of a few dozen thresholds that are all compared. An inverse
-distribution function would have 10^6 of them at sigma = 2^16, and has either to compare with
-all or to look some up at secret places, which caches show.
+So every x_i is sampled from a table of a few dozen thresholds, all of which are compared. The
+inverse distribution function at sigma = 2^16 would have 10^6 thresholds: it would have to compare
+all of them, or look some up at addresses that depend on a secret, which caches reveal.
 """
 
 from fractions import Fraction
@@ -26,22 +26,22 @@ from dpmic_jax.dp.arithmetic.intervals import SCALE, Enclosure, bells, exponenti
 from dpmic_jax.dp.noise import digit_sampler
 from dpmic_jax.dp.noise.digit_sampler import Block, Term
 
-LARGEST = 2**26  # standard deviation; the sum then stays below 2^30
-_LIMBS = 2
-_TAU2 = Fraction(36)
+LARGEST = 2**26  # largest standard deviation, for which the sum stays below 2^30
+_LIMBS = 2  # 64 bits a part: only total variation counts here, not ratios of probabilities
+_TAU2 = Fraction(36)  # variance of a low part: the smoothing error is then about 2e-18
 _LOW_SIZE = 65  # values 0 .. 64 of a low part, more than ten standard deviations
-_TWO_PI_SQUARED = Fraction("19.7392")  # from below
+_TWO_PI_SQUARED = Fraction("19.7392")  # a lower bound, which makes the error bound larger
 
 
 class Parts(NamedTuple):
-    """The low parts x_0 .. x_(c-1), all of variance 36, and x_c; magnitudes only."""
+    """Tables of the magnitudes of the low parts x_0 .. x_(c-1), of variance 36, and of x_c."""
 
     low: Block
     high: Block
 
     @property
     def words(self) -> int:
-        """Random words that one draw takes: the last holds a sign for every part."""
+        """Number of random words that one draw takes; the last one holds the signs of all parts."""
         return self.low.words + self.high.words + 1
 
     @property
@@ -50,13 +50,13 @@ class Parts(NamedTuple):
         return sum(term.most for term in self.terms())
 
     def terms(self) -> list[Term]:
-        """For the exact law of the sum."""
+        """The parts as terms of a sum, for its exact distribution."""
         blocks = digit_sampler.terms(self.low) + digit_sampler.terms(self.high)
         return [term._replace(signed=True) for term in blocks]
 
 
 class _Ideal(NamedTuple):
-    """Enclosures of the weights of magnitudes 0, 1, ..., and a bound on all that follow."""
+    """Enclosures of the weights of magnitudes 0, 1, ..., and a bound on the sum of all others."""
 
     weights: list[Enclosure]
     beyond: int
@@ -68,34 +68,37 @@ class _Ideal(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _ideal(variance: Fraction, size: int) -> _Ideal:
-    """1, then 2 e^(-j^2 / 2 variance) for j = 1, 2, ..., size - 1."""
+    """The weight 1 of magnitude 0, and 2 e^(-j^2 / 2 variance) of j = 1, 2, ..., size - 1."""
     ratio = exponential(1 / (2 * variance))
     bell = [q if j == 0 else q.twice() for j, q in enumerate(bells(ratio, size + 1))]
-    # From j = size on, each weight is at most this many times the one before.
+    # From j = size on, each weight is at most this factor times the one before: the sum of all
+    # others is bounded by a geometric series.
     falling = exponential((2 * size + 1) / (2 * variance)).high
     return _Ideal(bell[:size], -(-bell[size].high * 2**SCALE // (2**SCALE - falling)))
 
 
 def _top_variance(variance: Fraction, low_parts: int) -> Fraction:
-    """What x_c has to have so that the variances add up."""
+    """The variance of x_c for which the variances of all parts add up to `variance`."""
     return variance / 16**low_parts - _TAU2 * (1 - Fraction(1, 16**low_parts)) / 15
 
 
 @lru_cache(maxsize=256)
 def parts(variance: Fraction) -> Parts:
-    """Tables for a variance."""
+    """The sampler's tables for a discrete Gaussian of this variance."""
     count = _low_parts(variance)
     low = _ideal(_TAU2, _LOW_SIZE).block([2 * i for i in range(count)])
     return Parts(low, _top_ideal(variance).block([2 * count]))
 
 
 def distance(tables: Parts, variance: Fraction) -> Fraction:
-    """A bound on the total variation between the sum's law and the ideal one.
+    """A bound on the total variation between the sampled distribution and the ideal one.
 
-    What the tables round and cut off adds up over the parts, and so does the smoothing error.
+    Errors of rounding, truncation and smoothing add up over the parts.
     """
     apart = _apart(tables.high, 0, _top_ideal(variance))
     for i in range(len(tables.low.shifts)):
+        # v, s^2 and a of the module's docstring, for x_i and the sum of all higher parts; the
+        # series a + a^4 + a^9 + ... is at most a / (1 - a).
         above = _top_variance(variance, i + 1)
         smooth = _TAU2 * above / (_TAU2 + 16 * above)
         ripple = Fraction(exponential(_TWO_PI_SQUARED * smooth).high, 2**SCALE)
@@ -105,7 +108,7 @@ def distance(tables: Parts, variance: Fraction) -> Fraction:
 
 
 def _low_parts(variance: Fraction) -> int:
-    """As many as leave the highest part a variance of 36."""
+    """The largest number of low parts that leaves the highest part a variance of at least 36."""
     count = 0
     while _top_variance(variance, count + 1) >= _TAU2:
         count += 1
@@ -124,7 +127,7 @@ def _apart(table: Block, digit: int, ideal: _Ideal) -> Fraction:
 
 
 def total(words: UInt32[Array, "words *shape"], tables: Parts) -> Int32[Array, "*shape"]:
-    """x_0 + 4 x_1 + ..., each with its own fair sign."""
+    """Map random words to x_0 + 4 x_1 + ..., each part with its own fair sign."""
     low, high = tables
     ones = tuple(1 for _ in words.shape[1:])
     sizes = jnp.concatenate(

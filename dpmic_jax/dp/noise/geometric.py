@@ -1,10 +1,10 @@
-"""The digits of a geometric integer: P(G = g) ~ e^(-rate g) splits over the digits of g.
+"""The digits of a geometric variable: P(G = g) ~ e^(-rate g) is a product over the digits of g.
 
-So they are drawn independently. A low digit of up to 5 bits needs 64 random bits; the highest
-one, whose weights reach down to e^-60, needs 128. A bit B that is 1 with probability
-r / (1 + r), r = e^-rate, goes along: it makes a discrete Laplace law of G (`noise`), and keeps
-the rounding small at every scale, which a test for zero of probability (1 - r) / (1 + r) does
-not.
+So the digits are independent and are sampled one by one. A low digit of up to 5 bits needs 64
+random bits; the highest one, whose weights go down to e^-60, needs 128. The tables also hold a
+bit B that is 1 with probability r / (1 + r), r = e^-rate, which makes discrete Laplace noise of G
+(`distributions.DiscreteLaplace`). It keeps the rounding error small at every scale, unlike a test
+for zero of probability (1 - r) / (1 + r).
 """
 
 from fractions import Fraction
@@ -19,52 +19,53 @@ from dpmic_jax.dp.arithmetic.intervals import Enclosure, exponential, powers
 from dpmic_jax.dp.noise import digit_sampler
 from dpmic_jax.dp.noise.digit_sampler import Block, Term
 
-LARGEST = 2**31 - 1  # of int32; what lies beyond counts as this
-RATES = Fraction(1, 2**28), Fraction(32)  # that the digits below can hold
-# Factor by which rounding may move a ratio of probabilities, for a low digit and the highest.
-# Seven low digits at most: together they stay within e^(2^-40).
+LARGEST = 2**31 - 1  # the largest int32, at which draws saturate
+RATES = Fraction(1, 2**28), Fraction(32)  # range of the rates that the digits below can represent
+# Factor by which rounding may change a ratio of probabilities, for the low digits together and
+# for the highest digit. Together they stay within 1 + 2^-40, the slack of `distributions`.
 _LOW, _HIGH = 1 + Fraction(1, 2**44), 1 + Fraction(1, 2**41)
 _NATS = 60  # where the highest digit ends: e^-60 is 2^41 units of 2^-128
-_STEP = Fraction(15, 4)  # least nats in a step of the highest digit, so that it has 16 at most
-_BITS = 5  # of a low digit: words cost more than comparisons
+_STEP = Fraction(15, 4)  # least nats per step of the highest digit, for at most 16 values of it
+_BITS = 5  # most bits of a low digit: random words cost more than comparisons, so few digits
 
 
 class Digits(NamedTuple):
-    """The bit B, if it is wanted, and the low digits; and the highest digit."""
+    """Tables of the bit B (optional) and the low digits, and of the highest digit."""
 
     low: Block
     high: Block
 
     @property
     def words(self) -> int:
-        """Random words that one draw takes."""
+        """Number of random words that one draw takes."""
         return self.low.words + self.high.words
 
     def terms(self) -> list[Term]:
-        """For the exact law of the sum."""
+        """The digits as terms of a sum, for its exact distribution."""
         return digit_sampler.terms(self.low) + digit_sampler.terms(self.high)
 
     def without_bit(self) -> "Digits":
-        """G alone."""
+        """The tables of G alone, without B."""
         low = Block(self.low.thresholds[:, 1:], self.low.shifts[1:])
         return Digits(low, self.high)
 
 
 class Ideal(NamedTuple):
-    """Enclosures of the weights of B, the low digits, and the highest digit last."""
+    """Enclosures of the weights of B, of the low digits, and of the highest digit last."""
 
     weights: list[list[Enclosure]]
     shifts: list[int]
 
     @property
     def reach(self) -> int:
-        """The largest G."""
+        """The largest value of G."""
         return (len(self.weights[-1]) << self.shifts[-1]) - 1
 
 
 @lru_cache(maxsize=256)
 def ideal(rate: Fraction) -> Ideal:
-    """Digit d at shift s has weight e^(-rate 2^s d)."""
+    """The ideal weights: value d of the digit at shift s has weight e^(-rate 2^s d)."""
+    # The low digits have `width` bits in all, divided evenly; B has shift 0 and values 0 and 1.
     width = 0
     while rate * 2**width < _STEP:
         width += 1
@@ -79,13 +80,13 @@ def ideal(rate: Fraction) -> Ideal:
 
 
 def rounded(weights: list[list[Enclosure]], shifts: list[int], limbs: int) -> Block:
-    """Digits with those weights, to so many limbs."""
+    """Tables of digits with these weights, rounded to thresholds of `limbs` words."""
     return digit_sampler.block([digit_sampler.rounded(q, limbs) for q in weights], shifts, limbs)
 
 
 @lru_cache(maxsize=256)
 def digits(rate: Fraction) -> Digits:
-    """Tables of the fewest limbs that keep rounding within its allowance."""
+    """The sampler's tables, with the fewest limbs that keep rounding within `_LOW` and `_HIGH`."""
     if not RATES[0] <= rate <= RATES[1]:
         raise ValueError(f"expected 2^-28 <= rate <= 32, got {float(rate)}")
     weights, shifts = ideal(rate)
@@ -101,28 +102,28 @@ def digits(rate: Fraction) -> Digits:
 
 
 def factor(table: Block, weights: list[list[Enclosure]]) -> Fraction | float:
-    """Bound on how far, as a factor, rounding moves a ratio of two probabilities."""
-    moved: Fraction | float = Fraction(1)
+    """Bound on the factor by which rounding changes a ratio of two probabilities of the digits."""
+    found: Fraction | float = Fraction(1)
     for digit, ideal in enumerate(weights):
-        moved *= digit_sampler.distortion(table.weights(digit), ideal)
-    return moved
+        found *= digit_sampler.distortion(table.weights(digit), ideal)
+    return found
 
 
 def distortion(tables: Digits, rate: Fraction) -> Fraction | float:
-    """The same for the sum: P(g) / P(g + d) <= distortion e^(rate d), up to the reach of G."""
+    """Bound on that factor for the sum: P(g) / P(g + d) <= distortion e^(rate d) within reach."""
     *low, high = ideal(rate).weights
-    low = low[len(low) - len(tables.low.shifts) :]  # without the first, the bit, if it is not there
+    low = low[len(low) - len(tables.low.shifts) :]  # drops B's weights if the tables have no B
     return factor(tables.low, low) * factor(tables.high, [high])
 
 
 def magnitude(words: UInt32[Array, "words *shape"], tables: Digits) -> UInt32[Array, "*shape"]:
-    """G + B, or G, from the first words; at most 2^31 - 1."""
+    """Map the first `tables.words` random words to G + B (or G), at most 2^31 - 1."""
     low, high = tables
     ones = tuple(1 for _ in words.shape[1:])
     below = digit_sampler.draw(words[: low.words], low)
     below = (below << low.shifts.reshape(-1, *ones)).sum(axis=0, dtype=jnp.uint32)
     (top,) = digit_sampler.draw(words[low.words : tables.words], high)
-    # Compared before the shift, which could drop bits; after it the sum stays below 2^32.
+    # Compared before the shift, which could drop bits. If `top` passes, the sum is below 2^32.
     most = np.uint32(LARGEST) >> high.shifts[0]
     total = jnp.minimum((top << high.shifts[0]) + below, np.uint32(LARGEST))
     return jnp.where(top > most, np.uint32(LARGEST), total)

@@ -1,36 +1,42 @@
-"""Numbers in [0, 1] as points of a lattice, and their release with integer noise."""
+"""Round numbers in [0, 1] to a lattice, and release lattice points with integer noise."""
 
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float64, Int32
+from jaxtyping import Array, Float, Float64, Int, Int32
+from scipy.special import ndtr, ndtri
 
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
 from dpmic_jax.dp.noise import gaussian
 from dpmic_jax.dp.noise.bounded import ClippedLaplace, PureCertificate, as_int32, clipped_pmf
+from dpmic_jax.dp.noise.cube import CubeNoise, uniform
 from dpmic_jax.dp.noise.distributions import DiscreteGaussian, GaussianCertificate
 from dpmic_jax.dp.rng.keys import AnyKey
 
-_BITS = range(30, 9, -1)  # of a lattice chosen here, the finest first
-_STEPS = range(16, 2048)  # of sensitivity; rounding 1024 or more up costs a thousandth at most
-# Scales above this many steps are not drawn; a little lower, for the slack in epsilon.
+Values = Float[np.ndarray, "*shape"]
+
+_BITS = range(30, 9, -1)  # bits of a lattice, the finest first
+# Sensitivity in steps. Rounding it up to an integer costs at most 1/1024 where it is 1024 or more.
+_STEPS = range(16, 2048)
+# Noise of a scale above 2^28 steps is not sampled; a little lower, for the slack in epsilon.
 _LARGEST_SCALE = 2**28 * Fraction(1023, 1024)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lattice:
-    """The points 0, 2^-bits, ..., 1, and how many steps one record can move a value.
+    """The points 0, 2^-bits, ..., 1, with the sensitivity of a value in steps of the lattice.
 
-    Both ends are points, so that a MIC of 1 can be released as 1. For the price of one bit in the
-    law of the floor: 2^bits + 1 points fit int32, and nothing else depends on their number.
+    Both ends are points, so that a MIC of 1 can be released as 1. This costs one more bit in the
+    distribution of the floor (`bounded.blind_pmf`), and nothing else: 2^bits + 1 points fit int32.
 
     Attributes:
       bits: the step is 2^-bits.
-      sensitivity: in steps.
+      sensitivity: number of steps by which one record can move a value.
     """
 
     bits: int
@@ -42,54 +48,53 @@ class Lattice:
 
     @classmethod
     def for_sensitivity(cls, delta_up: Fraction, epsilon: float | Fraction) -> "Lattice":
-        """For Laplace noise: 1024 to 2047 steps of sensitivity, where that can be.
+        """A lattice for Laplace noise, with a sensitivity of 1024 to 2047 steps where possible.
 
-        |floor u - floor v| <= ceil |u - v|, so nothing is added for rounding values down.
+        |floor u - floor v| <= ceil |u - v|, so rounding values down adds nothing to the
+        sensitivity.
 
         Args:
-          delta_up: an upper bound on what one record can do to a value.
-          epsilon: of the noise to come: its scale has to stay below 2^28 steps.
+          delta_up: an upper bound on the sensitivity of a value.
+          epsilon: privacy parameter of the noise, whose scale has to stay below 2^28 steps.
         """
         return cls._finest(exact("delta_up", delta_up), exact("epsilon", epsilon) * _LARGEST_SCALE)
 
     @classmethod
     def for_gauss(cls, delta_up: Fraction, sigma_over_sensitivity: float | Fraction) -> "Lattice":
-        """The same for Gaussian noise: its sigma has to stay below 2^26 steps."""
+        """A lattice for Gaussian noise, whose sigma has to stay below 2^26 steps."""
         ratio = exact("sigma_over_sensitivity", sigma_over_sensitivity)
         return cls._finest(exact("delta_up", delta_up), gaussian.LARGEST / ratio)
+
+    @classmethod
+    def for_cube(cls, delta_up: Fraction) -> "Lattice":
+        """A lattice for cube noise, whose scale has no limit."""
+        return cls._finest(exact("delta_up", delta_up), Fraction(2**60))
 
     @classmethod
     def _finest(cls, delta_up: Fraction, most: Fraction) -> "Lattice":
         for bits in _BITS:
             steps = -(-(delta_up * 2**bits) // 1)
-            # A sensitivity above 2 leaves no choice, nor does one so small that 2^30 is coarse.
+            # At the coarsest lattice more steps are taken (a sensitivity above 2), and at the
+            # finest one fewer (a sensitivity below 16 * 2^-30): there is no other lattice.
             small = steps in _STEPS or (bits == _BITS[-1] and steps >= _STEPS.stop)
             if steps <= most and (small or (bits == _BITS[0] and steps < _STEPS.start)):
                 return cls(bits=bits, sensitivity=steps)
         raise ValueError(
             f"no lattice for a sensitivity of {float(delta_up):.3g}: the noise would be thousands "
-            "of times the range of values; spend more, or use more records"
+            "of times the range of values; use a larger epsilon or more records"
         )
 
     @property
     def top(self) -> int:
-        """The point that stands for 1."""
+        """The point that represents 1."""
         return 2**self.bits
 
     def floor(self, value: Fraction) -> int:
-        """The point at or below a value; values outside [0, 1] go to the ends."""
+        """The largest point at or below a value; values outside [0, 1] are clipped."""
         return min(max(int(value * self.top // 1), 0), self.top)
 
-    def floor_units(self, units: Int32[Array, "*shape"], *, bits: int) -> Int32[Array, "*shape"]:
-        """The same for integers in units of 2^-bits, bits <= 30."""
-        integer("bits", bits, 0, 30)
-        units = jnp.clip(as_int32(units), np.int32(0), np.int32(2**bits))
-        if bits >= self.bits:
-            return units >> np.int32(bits - self.bits)
-        return units << np.int32(self.bits - bits)
-
     def values(self, points: Int32[Array, "*shape"]) -> Float64[np.ndarray, "*shape"]:
-        """Points as numbers in [0, 1], exactly."""
+        """Convert points to numbers in [0, 1], without rounding."""
         return np.asarray(points) * 2.0**-self.bits
 
 
@@ -98,8 +103,8 @@ class LatticeLaplace:
     """Release lattice points with discrete Laplace noise, exactly epsilon-DP (`bounded`).
 
     Attributes:
-      epsilon: of each released point.
-      lattice: points, and their sensitivity.
+      epsilon: privacy parameter of each released point.
+      lattice: the points, with their sensitivity.
     """
 
     epsilon: float | Fraction
@@ -109,36 +114,54 @@ class LatticeLaplace:
         self.certificate()
 
     @property
-    def _law(self) -> ClippedLaplace:
+    def _clipped(self) -> ClippedLaplace:
         return ClippedLaplace(
             epsilon=self.epsilon, sensitivity=self.lattice.sensitivity, top=self.lattice.top
         )
 
     @property
     def scale(self) -> float:
-        """Of the noise, as a number in the units of the values."""
-        return float(1 / (self._law.noise.rate * self.lattice.top))
+        """The scale b of the Laplace noise, in the units of the values."""
+        return float(1 / (self._clipped.noise.rate * self.lattice.top))
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the noise before clipping, in the units of the values."""
+        return math.sqrt(2) * self.scale
+
+    def cdf(self, x: Values) -> Values:
+        """P(noise <= x), for x in the units of the values."""
+        tail = np.exp(-np.abs(x / self.scale)) / 2
+        return np.where(x < 0, tail, 1 - tail)
+
+    def quantile(self, above: float) -> float:
+        """The x >= 0 that noise exceeds with a probability of at most 1/2."""
+        return -self.scale * math.log(2 * above)
+
+    def largest_quantile(self, above: float, count: int) -> float:
+        """What the largest of `count` noises exceeds with probability `above` at most."""
+        return self.quantile(above / count)
 
     def release(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
-        """Noisy lattice points."""
-        return self._law.release(points, key=key)
+        """Add noise to lattice points, and clip them to the lattice."""
+        return self._clipped.release(points, key=key)
 
     def pmf(self, point: int, out: int) -> Fraction:
         """The probability that `point` is released as `out`."""
-        return self._law.pmf(point, out)
+        return self._clipped.pmf(point, out)
 
     def certificate(self) -> PureCertificate:
-        """For points that one record moves by the lattice's sensitivity."""
-        return self._law.certificate()
+        """The privacy loss for points that differ by at most the lattice's sensitivity."""
+        return self._clipped.certificate()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeGauss:
-    """Release lattice points with discrete Gaussian noise, in zCDP.
+    """Release lattice points with discrete Gaussian noise, which is zCDP.
 
     Attributes:
-      sigma: of the noise, in lattice steps.
-      lattice: points, and their sensitivity.
+      sigma: standard deviation of the noise, in lattice steps.
+      lattice: the points, with their sensitivity.
     """
 
     sigma: float | Fraction
@@ -149,11 +172,11 @@ class LatticeGauss:
 
     @classmethod
     def for_rho(cls, rho: float | Fraction, lattice: Lattice, *, draws: int = 1) -> "LatticeGauss":
-        """For `draws` points released together with rho in all: sigma^2 >= draws S^2 / 2 rho."""
+        """Noise for `draws` points that are rho-zCDP together: sigma^2 >= draws S^2 / 2 rho."""
         integer("draws", draws, 1, 2**40)
         variance = draws * Fraction(lattice.sensitivity) ** 2 / (2 * exact("rho", rho))
-        # The next multiple of 2^-20 above the root.
-        return cls(sigma=Fraction(isqrt(int(variance * 2**40)) + 1, 2**20), lattice=lattice)
+        # The square root, rounded up to a multiple of 2^-20: more noise, never less.
+        return cls(sigma=Fraction(math.isqrt(int(variance * 2**40)) + 1, 2**20), lattice=lattice)
 
     @property
     def _noise(self) -> DiscreteGaussian:
@@ -161,11 +184,28 @@ class LatticeGauss:
 
     @property
     def scale(self) -> float:
-        """Of the noise, as a number in the units of the values."""
+        """The standard deviation of the noise, in the units of the values."""
         return float(Fraction(self.sigma) / self.lattice.top)
 
+    @property
+    def sd(self) -> float:
+        """The same as `scale`."""
+        return self.scale
+
+    def cdf(self, x: Values) -> Values:
+        """P(noise <= x), for x in the units of the values."""
+        return ndtr(x / self.scale)
+
+    def quantile(self, above: float) -> float:
+        """The x >= 0 that noise exceeds with a probability of at most 1/2."""
+        return -self.scale * float(ndtri(above))
+
+    def largest_quantile(self, above: float, count: int) -> float:
+        """What the largest of `count` noises exceeds with probability `above` at most."""
+        return self.quantile(above / count)
+
     def release(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
-        """Noisy lattice points."""
+        """Add noise to lattice points, and clip them to the lattice."""
         points = as_int32(points)
         return _clip_sum(points, self._noise.sample(key, points.shape), np.int32(self.lattice.top))
 
@@ -174,14 +214,79 @@ class LatticeGauss:
         return clipped_pmf(self._noise, point, out, self.lattice.top)
 
     def certificate(self) -> GaussianCertificate:
-        """For one released point; clipping costs nothing."""
+        """rho and total variation of one released point; clipping is post-processing."""
         unit = self._noise.certificate()
         return unit._replace(rho=unit.rho * self.lattice.sensitivity**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatticeCube:
+    """Release many lattice points with one cube of noise: epsilon-DP for all together (`cube`).
+
+    Attributes:
+      epsilon: privacy parameter of all released points together.
+      lattice: the points, with their sensitivity.
+      points: how many points are released at most.
+    """
+
+    epsilon: float | Fraction
+    lattice: Lattice
+    points: int
+
+    def __post_init__(self):
+        self.noise  # noqa: B018 - checks its settings
+
+    @property
+    def noise(self) -> CubeNoise:
+        """The noise, in lattice steps."""
+        return CubeNoise(
+            epsilon=self.epsilon, sensitivity=self.lattice.sensitivity, values=self.points
+        )
+
+    @property
+    def scale(self) -> float:
+        """S / epsilon in the units of the values: one point would have Laplace noise of it."""
+        return float(1 / (self.noise.rate * self.lattice.top))
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation of the noise before clipping, in the units of the values."""
+        return self.noise.sd / self.lattice.top
+
+    def cdf(self, x: Values) -> Values:
+        """P(noise <= x), for x in the units of the values."""
+        tail = self.noise.tail(np.abs(x) * self.lattice.top)
+        return np.where(x < 0, tail, 1 - tail)
+
+    def quantile(self, above: float) -> float:
+        """The x >= 0 that noise exceeds with a probability of at most 1/2."""
+        return self.noise.quantile(above) / self.lattice.top
+
+    def largest_quantile(self, above: float, count: int) -> float:
+        """What the largest of `count` noises exceeds with probability `above` at most."""
+        return self.noise.largest_quantile(above, count) / self.lattice.top
+
+    def release(
+        self, points: Int[np.ndarray, " some"], *, radius: int, blocks: Iterable[Iterator[int]]
+    ) -> Int32[np.ndarray, " some"]:
+        """Add noise to some of the lattice points, and clip them to the lattice.
+
+        Args:
+          points: exact points, each of which is released once.
+          radius: `noise.radius(key)`, the same for all of them; secret.
+          blocks: for each point random integers of `cube.BLOCK` bits, from a key of its own.
+        """
+        top, moved = self.lattice.top, zip(points.tolist(), blocks, strict=True)
+        noisy = (point + uniform(radius, some) for point, some in moved)
+        return np.array([min(max(point, 0), top) for point in noisy], np.int32)
+
+
+LatticeNoise = LatticeLaplace | LatticeGauss | LatticeCube
 
 
 @jax.jit
 def _clip_sum(
     points: Int32[Array, "*shape"], noise: Int32[Array, "*shape"], top: Int32[Array, ""]
 ) -> Int32[Array, "*shape"]:
-    # A point is at most 2^30 and noise stays below it, so the sum is an int32.
+    # A point is at most 2^30 and noise stays below 2^30 in magnitude, so the sum fits int32.
     return jnp.clip(jnp.clip(points, np.int32(0), top) + noise, np.int32(0), top)

@@ -1,1 +1,1 @@
-"""Keys that noise is drawn from, and the generator behind secret ones."""
+"""Secret and seeded keys for noise, key files, and the ChaCha20 generator of secret keys."""

@@ -4,18 +4,19 @@ A key is 256 bits. Everything made from one comes out of the ChaCha20 block func
 
     block(key, counter, nonce),    nonce = (domain, 0, 0),
 
-where the domain word tells what the block is for: drawn bits, keys made by `split`, or keys
-made by `fold_in`. No two of them share an input of the block function, so a key may be folded,
-split and drawn from without any output repeating another. The counter has 32 bits; a call that
+where the domain word says what the block is for: random bits, keys made by `split`, or keys
+made by `fold_in`. Different uses never share an input of the block function, so one key may be
+folded, split and drawn from, and no output repeats another. The counter has 32 bits; a call that
 would need more than 2^32 blocks is refused, so it never wraps.
 
 Derived keys are the first 256 bits of a block. If the block function is a pseudorandom
-function, which is what ChaCha20 is believed to be, then q keys derived along distinct paths of
-`split` and `fold_in` contain an equal pair with probability at most about q^2 / 2^257: 2^-177
-for 2^40 keys. (With threefry2x32, whose keys have 64 bits, that is q^2 / 2^65: 3 % for 10^9.)
+function, as ChaCha20 is believed to be, then q keys derived along distinct paths of `split` and
+`fold_in` contain an equal pair with probability at most about q^2 / 2^257: 2^-177 for 2^40 keys.
+(With threefry2x32, whose keys have 64 bits, that is q^2 / 2^65: 3 % for 10^9 keys.)
 
-The arithmetic is additions, exclusive ors and rotations of uint32, so the bits are the same
-compiled or not, for any batching and on any device, and take the same time whatever they are.
+The arithmetic is additions, exclusive ors and rotations of uint32. So the bits are the same
+with or without jit, for any batching and on any device, and the running time does not depend on
+the key.
 """
 
 import functools
@@ -28,10 +29,10 @@ from jax import lax
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array, Integer, UInt, UInt32
 
-BITS, SPLIT, FOLD = (np.uint32(domain) for domain in (1, 2, 3))
-BLOCKS_A_CALL = 2**32
+BITS, SPLIT, FOLD = (np.uint32(domain) for domain in (1, 2, 3))  # domain words
+BLOCKS_A_CALL = 2**32  # values of the counter
 WORDS = 16  # in a block
-# A part of a long draw, 1 MiB: its state stays in cache, and memory in use stays bounded.
+# Long draws are made in parts of 1 MiB: their state stays in cache, and memory use is bounded.
 BLOCKS_A_PART = 2**14
 
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", "<u4").astype(np.uint32)
@@ -49,14 +50,16 @@ def block(
     """The block function of RFC 8439, section 2.3, for many counters at once.
 
     Returns:
-      The 16 words of a block, each an array over blocks. They are left apart because joining
-      them is a transposition, which a caller who uses words one by one never needs.
+      The 16 words of a block, each an array over blocks. They are not stacked, since that is a
+      transposition, which callers that use the words one by one do not need.
     """
-    # Zero, but varying over devices as the key does: a loop's state has to.
+    # A zero that varies over devices as the key does: under shard_map the state of a loop has to
+    # have the same varying axes before and after.
     zero = jnp.broadcast_to(key[0] - key[0], counter.shape)
     words = [*_CONSTANTS, *key, counter, *nonce]
     start = tuple(jnp.broadcast_to(word, counter.shape) + zero for word in words)
-    # A loop, not 10 copies of its body: unrolled it compiles for half a minute, runs no faster.
+    # A loop, not 10 copies of its body: unrolled it takes half a minute to compile and runs no
+    # faster.
     end = lax.fori_loop(0, 10, _double_round, start)
     return tuple(x + y for x, y in zip(start, end, strict=True))
 
@@ -87,7 +90,7 @@ def _blocks(key: UInt32[Array, "8"], counter: UInt32[Array, "*blocks"], domain) 
 
 
 def _draw(key: UInt32[Array, "8"], words: int) -> UInt32[Array, " words"]:
-    """The first `words` words: word 0 of all blocks, word 1 of all blocks, ..., part by part."""
+    """The first `words` random words: part by part, word 0 of all its blocks, then word 1, ..."""
     blocks = max(1, -(-words // WORDS))
     if blocks > BLOCKS_A_CALL:
         raise ValueError(
@@ -108,7 +111,7 @@ def _draw(key: UInt32[Array, "8"], words: int) -> UInt32[Array, " words"]:
 def random_bits(
     key: UInt32[Array, "8"], bit_width: int, shape: tuple[int, ...]
 ) -> UInt[Array, "..."]:
-    """Uniform unsigned integers of 8, 16, 32 or 64 bits. A word a value, or two for 64 bits."""
+    """Uniform unsigned integers of 8, 16, 32 or 64 bits; each takes one word, or two for 64."""
     size = math.prod(shape)
     if bit_width == 64:
         low, high = _draw(key, 2 * size).astype(np.uint64).reshape(2, *shape)
@@ -120,7 +123,7 @@ def random_bits(
 
 @functools.partial(jax.jit, static_argnums=1)
 def split(key: UInt32[Array, "8"], shape: tuple[int, ...]) -> UInt32[Array, "..."]:
-    """New keys: the one at flat position i is the first half of block i."""
+    """An array of new keys; the key at flat position i is the first half of block i."""
     number = math.prod(shape)
     if number > BLOCKS_A_CALL:
         raise ValueError(f"a key splits into at most 2^32 keys, not {number}: split in two steps")
@@ -130,11 +133,12 @@ def split(key: UInt32[Array, "8"], shape: tuple[int, ...]) -> UInt32[Array, "...
 
 @jax.jit
 def fold_in(key: UInt32[Array, "8"], data: Integer[Array, ""]) -> UInt32[Array, "8"]:
-    """A new key for each 32-bit `data`: the first half of block number `data`."""
+    """A new key for a 32-bit integer `data`: the first half of block number `data`."""
     return jnp.stack(_blocks(key, lax.convert_element_type(data, np.uint32), FOLD)[:8])
 
 
 def _seed(seed):
+    # JAX asks every generator for a seeding function; 32 or 64 bits of seed could be guessed.
     raise TypeError(
         "a ChaCha20 key is not made from a seed, which could be guessed: "
         "use dpmic_jax.secret_key() for a release, dpmic_jax.seeded_key(seed) for research"

@@ -1,5 +1,5 @@
-"""Why a run cannot go on, apart from its arguments and its budget."""
+"""Errors about keys."""
 
 
 class KeyLostError(Exception):
-    """The key of an unfinished run is gone or not to be trusted."""
+    """The key of an unfinished run is missing, damaged, or may have been read by others."""

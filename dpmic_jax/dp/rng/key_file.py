@@ -1,8 +1,8 @@
-"""A run's key on disk: readable by its owner only, there until the run is done, then destroyed.
+"""The file of a run's key: readable by its owner only, and destroyed when the run is finished.
 
-Overwriting and unlinking is what a program can do. A file system that keeps old blocks
+A key is destroyed by overwriting and unlinking its file. A file system that keeps old blocks
 (journals, snapshots, flash memory) may hold the key longer: keep runs where that is no danger.
-Links are never followed, and nothing is overwritten but what is a key.
+Links are never followed, and a file that is not a key file is never overwritten.
 """
 
 import hashlib
@@ -18,15 +18,18 @@ import numpy as np
 from dpmic_jax.dp.rng.errors import KeyLostError
 from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
 
-_WORDS = (8, 2)  # of a ChaCha20 key, and of a seeded one
-_SUM = 32  # bytes of SHA-256 after the words: a damaged key may be one that anybody guesses
+_WORDS = (8, 2)  # words of a ChaCha20 key, and of a seeded (threefry2x32) key
+# Bytes of the SHA-256 checksum after the words. A damaged key, such as one of zeros, could be
+# guessed, so its noise would protect nobody.
+_SUM = 32
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def save(path: Path, key: AnyKey) -> None:
-    """Write a key to a new file that only its owner may read, and make it durable.
+    """Write a key to a new file that only its owner may read, and sync it to disk.
 
-    It is written under another name and then linked: at `path` it is whole or not there.
+    The file is written under a temporary name and then linked, so `path` is never half written.
+    A file that exists at `path` is not replaced (FileExistsError).
     """
     words = np.asarray(jax.random.key_data(noise_key(key)))
     content = words.astype("<u4").tobytes()
@@ -44,10 +47,10 @@ def save(path: Path, key: AnyKey) -> None:
 
 
 def load(path: Path) -> AnyKey:
-    """The key that `save` wrote.
+    """Read the key that `save` wrote.
 
     Raises:
-      KeyLostError: there is none, or others may have read it.
+      KeyLostError: the file is missing, damaged, a link, or readable by others.
     """
     if path.is_symlink():
         raise KeyLostError(f"{path} is a link, which no run makes")
@@ -71,18 +74,19 @@ def same(one: AnyKey, other: AnyKey) -> bool:
 
 
 def is_key(path: Path) -> bool:
-    """Whether there is a key that `save` wrote or `destroy` overwrote, and no link to one."""
+    """Whether `path` is a regular file that `save` wrote, or that `destroy` has overwritten."""
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             return False
         content = path.read_bytes()
     except FileNotFoundError:
         return False
+    # All zeros: a `destroy` that was interrupted between overwriting and unlinking.
     return _whole(content) or content in [bytes(4 * count + _SUM) for count in _WORDS]
 
 
 def destroy(path: Path) -> None:
-    """Overwrite the key and remove it, if there is one; what is no key is left as it is."""
+    """Overwrite and unlink a key file; a file that is not a key file is left as it is."""
     if not is_key(path):
         return
     file = os.open(path, os.O_WRONLY | _NO_LINKS)
@@ -95,6 +99,6 @@ def destroy(path: Path) -> None:
 
 
 def _whole(content: bytes) -> bool:
-    words, kept = content[:-_SUM], content[-_SUM:]
+    words, checksum = content[:-_SUM], content[-_SUM:]
     fits = len(words) in [4 * count for count in _WORDS]
-    return fits and kept == hashlib.sha256(words).digest()
+    return fits and checksum == hashlib.sha256(words).digest()

@@ -1,12 +1,12 @@
-"""Keys that noise is drawn from: secret ones, seeded ones, and one for each event and pair.
+"""Keys that noise is drawn from: secret keys, seeded keys, and keys of events and pairs.
 
 Noise drawn twice from one key is the same noise, and cancels in a difference. So the noise of
 pair (i, j) in an event is drawn from the given key folded with the event's digest, then i, then
-j: one key used in any number of different events never repeats noise. What `fold_in` promises,
-and with what probability two of these keys are equal, is in `dpmic_jax.dp.rng.chacha`.
+j: one key may be used for any number of different events without repeating noise. The
+probability that two derived keys are equal is bounded in `dpmic_jax.dp.rng.chacha`.
 
-A key that nobody can guess comes from `secret_key()`. A seeded key is for research: whoever
-guesses the seed subtracts the noise.
+Use `secret_key()` for releases. A seeded key is for research: anyone who guesses the seed can
+subtract the noise.
 """
 
 import operator
@@ -30,11 +30,11 @@ _REMEDY = "use dpmic_jax.secret_key(), or dpmic_jax.seeded_key(seed) for researc
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SecretKey:
-    """256 secret bits: shown nowhere, equal to itself only, never pickled.
+    """A key of 256 secret bits, which is not printed, not pickled, and compared by identity.
 
     Attributes:
-      key: the typed JAX key. JAX prints the content of its keys, so do not log it, nor leave it
-        in a local variable that a traceback may show.
+      key: the typed JAX key. JAX prints the content of its keys, so do not log it, and do not
+        leave it in a local variable that a traceback may show.
     """
 
     key: Key[Array, ""]
@@ -54,7 +54,7 @@ class SecretKey:
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError(
-            "a SecretKey is not pickled, since whoever reads the pickle can subtract the noise: "
+            "a SecretKey is not pickled, since a reader of the pickle could subtract the noise: "
             "let workers return exact results, and add the noise in the process that has the key"
         )
 
@@ -64,38 +64,40 @@ Word = int | np.integer | Array
 
 
 class Event(Protocol):
-    """What a release will be, told by a hash of 32 bytes: different events, different digests."""
+    """Anything with a digest; `dpmic_jax.dp.accounting.events.Event` is one."""
 
     @property
-    def digest(self) -> bytes: ...
+    def digest(self) -> bytes:
+        """A hash of 32 bytes that differs between different events."""
+        ...
 
 
 def secret_key() -> SecretKey:
-    """A new key of 256 bits from the operating system's generator."""
+    """Make a new key of 256 bits from the operating system's random number generator."""
     words = np.frombuffer(os.urandom(32), np.uint32)
     return SecretKey(wrap(jnp.asarray(words)))
 
 
 def seeded_key(seed: int) -> Key[Array, ""]:
-    """The same key for the same seed, for research; releases made with it are marked.
+    """Make a reproducible key from a seed, for research; releases made with it are marked so.
 
-    JAX takes a seed modulo 2^32 unless its 64-bit mode is on, so larger ones are refused.
+    Seeds of 2^32 and more are refused: without its 64-bit mode JAX takes them modulo 2^32.
     """
     return jax.random.key(_index(seed, "seed"), impl=_SEEDED)
 
 
 def is_secret(key: AnyKey) -> bool:
-    """Whether a key is one of `secret_key()` or derived from one, concrete or traced."""
+    """Whether a key comes from `secret_key()` or is derived from one, concrete or traced."""
     return isinstance(key, SecretKey) or jax.random.key_impl(_typed(key)) == CHACHA20
 
 
 def noise_key(key: AnyKey) -> Key[Array, ""]:
-    """The typed JAX key to draw noise from, after checking that it is fit for that.
+    """Check that a key is fit for noise, and return it as a typed JAX key.
 
     Raises:
-      TypeError: not a typed key.
-      ValueError: several keys, or a generator other than ChaCha20 and threefry2x32. Those of
-        `rbg` and `unsafe_rbg` give the noise of the first key to all keys of a `jax.vmap`.
+      TypeError: it is not a typed key.
+      ValueError: it is an array of keys, or of a generator other than ChaCha20 and threefry2x32.
+        Under `jax.vmap`, `rbg` and `unsafe_rbg` give all keys the noise of the first one.
     """
     if isinstance(key, SecretKey):
         return key.key
@@ -125,21 +127,21 @@ def event_key(key: AnyKey, event: Event) -> Key[Array, ""]:
 
 
 def pair_key(key: AnyKey, i: Word, j: Word) -> Key[Array, ""]:
-    """The key of pair (i, j): `key` folded with i, then j. `jax.vmap` it over many pairs.
+    """The key of pair (i, j): `key` folded with i, then j. Use `jax.vmap` for many pairs.
 
     Args:
       key: usually an `event_key`.
-      i: first column's number, 0 <= i < 2^32; an int, or a scalar uint32 or int32 array.
-      j: second column's number, likewise.
+      i: index of the first column, 0 <= i < 2^32; an int, or a scalar uint32 or int32 array.
+      j: index of the second column, likewise.
     """
     return fold(noise_key(key), jnp.stack([_word(i, "i"), _word(j, "j")]))
 
 
 def wrap(key_data: UInt32[Array, "*keys words"]) -> Key[Array, "*keys"]:
-    """Typed keys from their words: 8 words are a ChaCha20 key, 2 a threefry2x32 key.
+    """Typed keys from their words: 8 words are a ChaCha20 key, 2 words a threefry2x32 key.
 
-    The inverse of `jax.random.key_data`, for programs made with `jax.export`: key types of our
-    own do not serialise, so an exported function takes the words and wraps them inside.
+    The inverse of `jax.random.key_data`. `jax.export` cannot serialise custom key types, so an
+    exported function takes the words and wraps them inside.
     """
     generators = {8: CHACHA20, 2: _SEEDED}
     if not key_data.shape or key_data.shape[-1] not in generators:
@@ -149,11 +151,12 @@ def wrap(key_data: UInt32[Array, "*keys words"]) -> Key[Array, "*keys"]:
 
 @jax.jit
 def fold(key: Key[Array, ""], words: UInt32[Array, " words"]) -> Key[Array, ""]:
-    """`key` folded with one word after the other."""
-    # Adds zero, so that the key varies over devices where the words do: a scan's state has to.
+    """Fold `key` with one word after the other."""
+    # Adds a zero that varies over devices as the words do: under shard_map the state of a scan
+    # has to have the same varying axes before and after.
     data = jax.random.key_data(key)
     key = wrap(data + jnp.broadcast_to(words[0] - words[0], data.shape))
-    # A scan, so that one block function is compiled, not one a word.
+    # A scan compiles one block function; a Python loop would compile one for each word.
     return lax.scan(lambda key, word: (jax.random.fold_in(key, word), None), key, words)[0]
 
 
@@ -173,7 +176,7 @@ def _index(value: Word, name: str) -> int:
         raise TypeError(f"expected {name} to be an integer, got bool")
     index = operator.index(value)
     if not 0 <= index < 2**32:
-        # The value is left out: it may be a seed.
+        # The value is not shown: it may be a seed.
         raise ValueError(
             f"expected 0 <= {name} < 2^32, since JAX would silently take it modulo 2^32"
         )

@@ -1,27 +1,22 @@
-"""Choosing among candidates by private scores: which is best, which are the best, which pass.
+"""Private selection: choose candidates by their scores.
 
-| to choose | selector | told |
+| to choose | selector | what is released |
 |---|---|---|
-| one | `PermuteAndFlip`, `ExponentialMechanism`, `NoisyMax` | its index |
-| k of them | `OneShotTopK`, `PeeledTopK` | a set; a sequence |
-| those above a threshold | `SparseVector` | the first so many, in order |
-| the same, on subsamples first | `SieveAndExamine` (docs/sieve.md) | who was examined, who passed |
+| one candidate | `PermuteAndFlip`, `ExponentialMechanism`, `NoisyMax` | its index |
+| k candidates | `OneShotTopK`; `PeeledTopK` | a set; a sequence |
+| candidates above a threshold | `SparseVector` | the first `at_most` of them, in order |
+| the same, by subsamples | `SieveAndExamine` (docs/sieve.md) | the examined and the passing ones |
 
-Scores are integers, of which one person can move each by `sensitivity`; the data are not seen
-otherwise. Everything is exactly what its `guarantee` says, by proofs that start from the random
-words (docs/selection.md), with delta_numerical = 0.
+Scores are integers. One person's records change each score by at most `sensitivity`, and a selector
+sees nothing else of the data. Every `guarantee` holds exactly, with delta_numerical = 0: the proofs
+start from the random words (docs/selection.md).
 """
 
 from dpmic_jax.dp.selection.exponential import ExponentialMechanism
 from dpmic_jax.dp.selection.iterative_top_k import PeeledTopK
 from dpmic_jax.dp.selection.noisy_max import NoisyMax
-from dpmic_jax.dp.selection.permute_and_flip import (
-    PermuteAndFlip,
-    SelectionCertificate,
-    chosen,
-    first,
-    selected,
-)
+from dpmic_jax.dp.selection.permute_and_flip import PermuteAndFlip, chosen, first, selected
+from dpmic_jax.dp.selection.selector import SelectionCertificate
 from dpmic_jax.dp.selection.sieve import SieveAndExamine
 from dpmic_jax.dp.selection.sparse_vector import SparseVector
 from dpmic_jax.dp.selection.top_k import OneShotTopK

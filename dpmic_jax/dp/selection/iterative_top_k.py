@@ -1,15 +1,14 @@
-"""The best k, one after the other: choose one, take it away, choose again.
+"""Top-k by repeated selection: choose one candidate, remove it, and choose again.
 
-Each choice is made knowing those before, so guarantees add up (composition): k epsilon, and k rho.
-Who was chosen first, second, ... may be told. With the exponential mechanism rho is
-epsilon^2 / 8 each (bounded range: Durfee and Rogers 2019; Cesar and Rogers 2021), so that under
-(epsilon, delta) many can be chosen for what `OneShotTopK` takes for a few.
+Each selection depends on those before it, so guarantees compose adaptively: k epsilon, and k rho.
+The order of the chosen candidates may be released. With the exponential mechanism each selection
+has rho = epsilon^2 / 8 (bounded range: Durfee and Rogers 2019; Cesar and Rogers 2021). So under
+(epsilon, delta)-DP many candidates can be chosen for the cost of a few with `OneShotTopK`.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import jax
 import numpy as np
@@ -19,30 +18,8 @@ from dpmic_jax.dp.accounting.events import ZCDP, PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
-from dpmic_jax.dp.selection.permute_and_flip import SelectionCertificate
-from dpmic_jax.dp.selection.validation import Mask, one_score_each, pure
-
-
-class Selector(Protocol):
-    """What chooses one: `PermuteAndFlip` or `ExponentialMechanism`."""
-
-    @property
-    def guarantee(self) -> PureDP: ...
-
-    @property
-    def rho(self) -> float: ...
-
-    def select_among(
-        self,
-        scores: Int32[Array, " candidates"],
-        eligible: Mask,
-        *,
-        key: AnyKey,
-    ) -> Int32[Array, ""]: ...
-
-    def pmf(self, scores: Sequence[int]) -> list[Fraction]: ...
-
-    def certificate(self) -> SelectionCertificate: ...
+from dpmic_jax.dp.selection.selector import SelectionCertificate, Selector
+from dpmic_jax.dp.selection.validation import check_scores, pure_guarantee
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +27,9 @@ class PeeledTopK:
     """Choose k candidates by k selections without replacement, in order.
 
     Attributes:
-      one: makes each selection; its epsilon is that of one of them.
-      k: how many to choose.
+      one: makes each selection, `PermuteAndFlip` or `ExponentialMechanism`; its epsilon is that
+        of one selection.
+      k: the number of candidates to choose.
     """
 
     one: Selector
@@ -62,22 +40,22 @@ class PeeledTopK:
 
     @property
     def guarantee(self) -> PureDP:
-        """Of all k together: k epsilon."""
-        return pure(self.k * as_fraction(self.one.guarantee.epsilon))
+        """The guarantee of all k selections together: k epsilon."""
+        return pure_guarantee(self.k * as_fraction(self.one.guarantee.epsilon))
 
     @property
     def rho(self) -> float:
-        """All k together are rho-zCDP."""
+        """All k selections together are rho-zCDP: k times the rho of one."""
         return ceil_to_float(self.k * as_fraction(self.one.rho))
 
     @property
     def concentrated(self) -> ZCDP:
-        """The same for the ledger."""
+        """The zCDP guarantee of all k selections, as the ledger records it."""
         return ZCDP(self.rho)
 
     def select(self, scores: Int32[Array, " candidates"], *, key: AnyKey) -> Int[np.ndarray, " k"]:
-        """The indices of those chosen, the first one first. Not under jit."""
-        scores = one_score_each(scores, self.k)
+        """The indices of the chosen candidates, in the order of selection. Not under jit."""
+        scores = check_scores(scores, self.k)
         eligible, found = np.ones(len(scores), bool), []
         for each in jax.random.split(noise_key(key), self.k):
             found.append(int(self.one.select_among(scores, eligible, key=each)))
@@ -85,12 +63,13 @@ class PeeledTopK:
         return np.asarray(found, np.int32)
 
     def pmf(self, scores: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
-        """The probability of each sequence, exactly; for a few candidates."""
+        """The exact probability of each sequence; feasible for a few candidates."""
         return self._after(scores, tuple(range(len(scores))), self.k)
 
     def _after(
         self, scores: Sequence[int], left: tuple[int, ...], rounds: int
     ) -> dict[tuple[int, ...], Fraction]:
+        """The distribution of the next `rounds` selections among the candidates in `left`."""
         if not rounds:
             return {(): Fraction(1)}
         found: dict[tuple[int, ...], Fraction] = {}
@@ -101,6 +80,6 @@ class PeeledTopK:
         return found
 
     def certificate(self) -> SelectionCertificate:
-        """k times that of one selection."""
+        """The certificate of one selection, with k times its privacy loss."""
         each = self.one.certificate()
         return each._replace(epsilon_realised=self.k * each.epsilon_realised)

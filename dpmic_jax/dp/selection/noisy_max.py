@@ -1,10 +1,11 @@
-"""Report noisy max: noise on every score, and the candidate of the largest sum.
+"""Report noisy max: add noise to every score, and choose the candidate with the largest sum.
 
-`OneShotTopK` for k = 1, named. Its noise is one-sided, geometric, which makes it permute-and-flip
-in law (Ding et al. 2021), and that is never worse than the exponential mechanism. The older form
-with Laplace noise is not offered: with two candidates d apart, x = rate d, it takes the lesser one
-with probability e^-x (2 + x) / 4 where this one has e^-x / 2, at the same epsilon. In place of
-`PermuteAndFlip` it is for scores that come in parts: a noisy score needs no other candidate's.
+This is `OneShotTopK` for k = 1. The noise is one-sided (geometric), so the choice has the
+distribution of permute-and-flip (Ding et al. 2021), which is never worse than the exponential
+mechanism. The older form with Laplace noise is not offered: for two candidates whose scores are d
+apart, x = rate d, it chooses the lower one with probability e^-x (2 + x) / 4, this one with
+e^-x / 2, at the same epsilon. Prefer it to `PermuteAndFlip` where scores arrive in batches: the
+noise of one candidate depends on no other score.
 """
 
 from collections.abc import Sequence
@@ -21,12 +22,12 @@ from dpmic_jax.dp.selection.top_k import OneShotTopK
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMax:
-    """Choose a candidate of nearly the best score: epsilon-DP.
+    """Choose a candidate whose score is close to the best: epsilon-DP.
 
     Attributes:
-      epsilon: of one selection.
-      sensitivity: how far one person's records can move any one score, in either direction.
-      top: scores are in 0 .. top; others are brought to the ends.
+      epsilon: privacy loss of one selection.
+      sensitivity: the most that one person's records change any score, up or down.
+      top: scores are clipped to 0 .. top.
     """
 
     epsilon: float | Fraction
@@ -37,32 +38,32 @@ class NoisyMax:
         self.certificate()
 
     @property
-    def _law(self) -> OneShotTopK:
+    def _top_one(self) -> OneShotTopK:
         return OneShotTopK(epsilon=self.epsilon, sensitivity=self.sensitivity, k=1, top=self.top)
 
     @property
     def guarantee(self) -> PureDP:
-        """Of one selection, for the ledger."""
-        return self._law.guarantee
+        """The guarantee of one selection, as the ledger records it."""
+        return self._top_one.guarantee
 
     def noisy(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
-        """Noisy scores. They are not private: only what `choose` makes of all of them is."""
-        return self._law.noisy(points, key=key)
+        """Noisy scores. They are not private by themselves: release only the result of `choose`."""
+        return self._top_one.noisy(points, key=key)
 
     release = noisy
 
     def choose(self, noisy: Int32[Array, " candidates"], *, key: AnyKey) -> Int32[Array, ""]:
-        """The index of the largest noisy score; `key` is for equal ones."""
-        return self._law.choose(noisy, key=key)[0]
+        """The index of the largest noisy score; `key` breaks ties."""
+        return self._top_one.choose(noisy, key=key)[0]
 
     def select(self, scores: Int32[Array, " candidates"], *, key: AnyKey) -> Int32[Array, ""]:
-        """Both steps, for who has all scores at hand. Works under jit and vmap."""
-        return self._law.select(scores, key=key)[0]
+        """Both steps at once, for scores that are all at hand. Works under jit and vmap."""
+        return self._top_one.select(scores, key=key)[0]
 
     def pmf(self, scores: Sequence[int]) -> list[Fraction]:
-        """The probability of each candidate, for a few of them (`OneShotTopK.pmf`)."""
-        return list(self._law.pmf(scores).values())
+        """The probability of each candidate; feasible for a few candidates (`OneShotTopK.pmf`)."""
+        return list(self._top_one.pmf(scores).values())
 
     def certificate(self) -> PureCertificate:
-        """Computed when the settings are made."""
-        return self._law.certificate()
+        """The exact privacy loss, checked when the settings are made: it is at most epsilon."""
+        return self._top_one.certificate()

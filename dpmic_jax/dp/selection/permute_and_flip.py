@@ -1,26 +1,27 @@
-"""The best of many candidates, chosen privately, by integers only.
+"""Permute-and-flip: choose a candidate whose score is close to the best, in integers.
 
-Permute-and-flip (McKenna and Sheldon 2020): look at the candidates in random order, accept each
-with probability e^(-rate d), d how far its score is behind the best one, and stop at the first.
-It is never worse than the exponential mechanism. A coin of that bias is {G >= d}, G geometric,
-and a random order is a random priority for each candidate; so every candidate draws both, and
-the accepted one with the smallest priority is chosen. The steps are the same whatever is drawn.
+Permute-and-flip (McKenna and Sheldon 2020) goes through the candidates in random order, accepts
+each with probability e^(-rate d), where d is the distance of its score to the best, and stops at
+the first accepted one. It is never worse than the exponential mechanism. The event {G >= d}, with G
+geometric, is a coin of that bias, and random priorities give a random order. So every candidate
+draws both, and the accepted one with the smallest priority is chosen. The steps are the same
+whatever is drawn.
 
 Proof. Let A(d) = P(G >= min(d, furthest)). A candidate of priority t in [0, 1] loses to another
 with probability t A(d_j), hence P(i) = A(d_i) I_i, I_i = int_0^1 prod (1 - t A(d_j)) dt over all
-j other than i. Let A(d) <= kappa e^(rate s) A(d + s) for all d, s >= 0. When scores move by S at
-most, and the best of them by m, d_i grows by S + m at most: that costs P(i) a factor of
-kappa e^(rate (S + m)). The other d_j fall by S - m at most: A(d_j) becomes c A(d_j) at most, with
-c = kappa e^(rate (S - m)), and I_i no less than int_0^(1/c) prod (1 - c t A(d_j)) dt = I_i / c.
+j other than i. Let A(d) <= kappa e^(rate s) A(d + s) for all d, s >= 0. If scores change by at
+most S, and the best score by m, then d_i grows by at most S + m, which lowers P(i) by at most a
+factor kappa e^(rate (S + m)). The other d_j fall by at most S - m: A(d_j) becomes at most c A(d_j),
+with c = kappa e^(rate (S - m)), and I_i at least int_0^(1/c) prod (1 - c t A(d_j)) dt = I_i / c.
 Together the factor is kappa^2 e^(2 rate S). The errors of the coins do not add up over candidates.
 
-Finite tables. (a) G ends at a largest value R. From p(g) <= k e^(rate s) p(g + s), which is
-what `geometric.distortion` bounds, kappa = k (1 + p(R) / ((e^rate - 1) A(furthest))) follows by
-adding up. `furthest` lies some 30 nats before R; who is further behind counts as that far behind.
-(b) Priorities have 128 bits, and a tie goes to the first candidate. That is a sum of N = 2^128
-terms in place of the integral of a falling function from 1, off by 1/N at most; and
-I_i >= 1 / candidates, so P(i) is off by a share of candidates / N at most. With both in the
-account, epsilon holds exactly: delta = 0, and no floor of blind choices is needed.
+Finite tables. (a) G has a largest value R. `geometric.distortion` bounds k in
+p(g) <= k e^(rate s) p(g + s), and summing gives kappa = k (1 + p(R) / ((e^rate - 1) A(furthest))).
+`furthest` is about 30 nats before R; a candidate further behind is treated as that far behind.
+(b) Priorities have 128 bits, and a tie goes to the first candidate. A sum of N = 2^128 terms
+replaces the integral of a function that falls from 1, with an error of at most 1/N. Since
+I_i >= 1 / candidates, the relative error of P(i) is at most candidates / N. The certificate counts
+both (a) and (b), so epsilon holds exactly: delta = 0, and no data-independent choices are needed.
 """
 
 from collections.abc import Sequence
@@ -29,86 +30,52 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from math import comb, lcm, prod
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Int32, UInt32
 
-from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer, rounded_up
 from dpmic_jax.dp.noise import geometric
 from dpmic_jax.dp.noise.digit_sampler import tail
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
-from dpmic_jax.dp.selection.validation import MOST_CANDIDATES, Mask, one_score_each, pure
+from dpmic_jax.dp.selection.selector import SelectionCertificate, Selector
+from dpmic_jax.dp.selection.validation import MOST_CANDIDATES, Mask, check_scores
 
-# The rate is lower by this, in all, to pay for finite tables.
+# Part of epsilon that is reserved for the rounding of the tables; the rate is lower accordingly.
 _SLACK = Fraction(1, 2**39)
-_NATS = 30  # between `furthest` and the end of the geometric: e^-30 is below 2^-43
+_NATS = 30  # between `furthest` and the largest geometric value: e^-30 is below 2^-43
 _PRIORITY_WORDS = 4
 _LEVELS = 2 ** (32 * _PRIORITY_WORDS)
 
 
-class SelectionCertificate(NamedTuple):
-    """What exact arithmetic on the thresholds says of a selection.
-
-    Attributes:
-      epsilon_realised: bound on the loss for any number of candidates; at most the epsilon asked
-        for.
-      delta_numerical: 0, nothing is left out.
-      furthest: a candidate further behind the best counts as this far behind.
-    """
-
-    epsilon_realised: Fraction
-    delta_numerical: Fraction
-    furthest: int
-
-
 @dataclass(frozen=True, kw_only=True)
-class PermuteAndFlip:
-    """Choose a candidate of nearly the best score: epsilon-DP.
+class PermuteAndFlip(Selector):
+    """Choose a candidate whose score is close to the best: epsilon-DP.
 
-    With k candidates, one that is e or more behind the best is chosen with probability below
-    (k / 2) e^(-rate e): it has to come before the best, and be accepted.
+    With k candidates, the probability that the chosen one is e or more below the best is less
+    than (k / 2) e^(-rate e): it has to come before the best, and be accepted. `select` and
+    `select_among` work under jit and vmap.
 
     Attributes:
-      epsilon: of one selection.
-      sensitivity: how far one person's records can move any one score, in either direction.
+      epsilon: privacy loss of one selection.
+      sensitivity: the most that one person's records change any score, up or down.
     """
-
-    epsilon: float | Fraction
-    sensitivity: int = 1
-
-    def __post_init__(self):
-        self.certificate()
 
     @property
     def rate(self) -> Fraction:
-        """A candidate d behind is accepted with probability e^(-rate d)."""
+        """A candidate d below the best is accepted with probability e^(-rate d)."""
         budget = exact("epsilon", self.epsilon)
-        moves = 2 * integer("sensitivity", self.sensitivity, 1, 2**30)
-        rate = min((budget - _SLACK) / moves, geometric.RATES[1])
+        # Distances to the best score change by twice the sensitivity.
+        change = 2 * integer("sensitivity", self.sensitivity, 1, 2**30)
+        rate = min((budget - _SLACK) / change, geometric.RATES[1])
         if rate < geometric.RATES[0]:
             raise ValueError(
-                f"epsilon={float(budget):.3g} with sensitivity {self.sensitivity} has a scale "
-                "beyond 2^28; use coarser scores or a larger epsilon"
+                f"epsilon={float(budget):.3g} with sensitivity {self.sensitivity} needs noise of "
+                "a scale beyond 2^28; use coarser scores or a larger epsilon"
             )
         return rate
-
-    @property
-    def guarantee(self) -> PureDP:
-        """Of one selection, for the ledger."""
-        return pure(self.epsilon)
-
-    @property
-    def rho(self) -> float:
-        """One selection is rho-zCDP, as everything epsilon-DP is."""
-        return self.guarantee.rho
-
-    def select(self, scores: Int32[Array, " candidates"], *, key: AnyKey) -> Int32[Array, ""]:
-        """The index of the chosen candidate. Works under jit and vmap."""
-        return self.select_among(scores, np.ones(np.shape(scores), bool), key=key)
 
     def select_among(
         self,
@@ -117,29 +84,25 @@ class PermuteAndFlip:
         *,
         key: AnyKey,
     ) -> Int32[Array, ""]:
-        """The same of those eligible only, at least one; others do not count at all."""
+        """The index of the candidate chosen among the eligible ones, as if there were no others."""
         rate = self.rate
         return _select(
             noise_key(key),
-            one_score_each(scores),
+            check_scores(scores),
             eligible,
             geometric.digits(rate).without_bit(),
             np.uint32(_furthest(rate)),
         )
 
     def pmf(self, scores: Sequence[int]) -> list[Fraction]:
-        """The probability of each candidate, exactly; for a few dozen candidates."""
+        """The exact probability of each candidate; feasible for a few dozen candidates."""
         certificate, best = self.certificate(), max(scores)
         terms = geometric.digits(self.rate).without_bit().terms()
         behind = [min(best - score, certificate.furthest) for score in scores]
         return chosen([tail(terms, d) for d in behind], _LEVELS)
 
-    def certificate(self) -> SelectionCertificate:
-        """Computed when the settings are made, and refused unless epsilon_realised <= epsilon."""
-        found = _certificate(self.rate, self.sensitivity)
-        if found.epsilon_realised > self.epsilon:
-            raise ArithmeticError("the tables do not keep epsilon")
-        return found
+    def _certificate(self) -> SelectionCertificate:
+        return _certificate(self.rate, self.sensitivity)
 
 
 # --- on the device -------------------------------------------------------------------------
@@ -164,8 +127,8 @@ def selected(
     tables: geometric.Digits,
     furthest: UInt32[Array, ""],
 ) -> Int32[Array, ""]:
-    """The choice that the words stand for: coins first, then priorities."""
-    # Unsigned differences wrap, and are exact where int32 would not hold them.
+    """The index that the random words select: the first words are coins, the rest priorities."""
+    # Unsigned differences wrap around, so they are exact where int32 would overflow.
     best = jnp.where(eligible, scores, np.int32(-(2**31))).max()
     best, each = (jax.lax.bitcast_convert_type(s, jnp.uint32) for s in (best, scores))
     accepted = geometric.magnitude(words, tables) >= jnp.minimum(best - each, furthest)
@@ -175,7 +138,8 @@ def selected(
 def first(
     priorities: UInt32[Array, "words candidates"], accepted: Bool[Array, " candidates"]
 ) -> Int32[Array, ""]:
-    """The accepted candidate of least priority, the first of those if several have it."""
+    """The accepted candidate of least priority, and the first of several with that priority."""
+    # Word by word, the most significant first: candidates that are not least drop out.
     for word in priorities:
         least = jnp.where(accepted, word, np.uint32(2**32 - 1)).min()
         accepted = accepted & (word == least)
@@ -186,16 +150,22 @@ def first(
 
 
 def chosen(accepted: Sequence[Fraction], levels: int) -> list[Fraction]:
-    """The law of `first` when candidates are accepted independently with these probabilities.
+    """The distribution of `first`, if candidates are accepted independently of each other.
 
     Priorities are uniform on 0 .. levels - 1. A candidate of priority t loses to an earlier one
-    that is accepted with priority t or less, and to a later one with less than t. The product
-    of not losing is a polynomial f in t, and sum_t f(t) = sum_m (Delta^m f)(0) C(levels, m+1).
+    that is accepted with priority at most t, and to a later one with priority below t. The
+    probability of losing to none is a polynomial f in t of degree `others`, so its sum over t
+    follows from its finite differences: sum_t f(t) = sum_m (Delta^m f)(0) C(levels, m+1).
+
+    Args:
+      accepted: the probability that each candidate is accepted.
+      levels: the number of different priorities.
     """
+    # Integers over one common denominator: fractions would be reduced at every step.
     whole = lcm(*(a.denominator for a in accepted))
     ways = [int(a * whole) for a in accepted]
     others = len(ways) - 1
-    law = []
+    pmf = []
     for i, mine in enumerate(ways):
         row = [
             prod(whole * levels - (t + (j < i)) * way for j, way in enumerate(ways) if j != i)
@@ -205,12 +175,12 @@ def chosen(accepted: Sequence[Fraction], levels: int) -> list[Fraction]:
         for m in range(others + 1):
             total += row[0] * comb(levels, m + 1)
             row = [after - before for before, after in pairwise(row)]
-        law.append(Fraction(mine * total, (whole * levels) ** len(ways)))
-    return law
+        pmf.append(Fraction(mine * total, (whole * levels) ** len(ways)))
+    return pmf
 
 
 def _furthest(rate: Fraction) -> int:
-    """_NATS before the end, but for one step; at least 1 for every rate."""
+    """_NATS before the largest geometric value, to within one step; at least 1 for every rate."""
     return min(geometric.ideal(rate).reach + 1 - -(-_NATS // rate), geometric.LARGEST)
 
 
@@ -220,6 +190,8 @@ def _certificate(rate: Fraction, sensitivity: int) -> SelectionCertificate:
     terms, reach = tables.terms(), geometric.ideal(rate).reach
     beyond = tail(terms, reach) / (growth(rate) * tail(terms, furthest))
     kappa = Fraction(geometric.distortion(tables, rate)) * (1 + beyond)
-    # ln kappa <= kappa - 1, and ln((1 + x) / (1 - x)) <= 3 x for the priorities.
-    moved = 2 * (kappa - 1) + Fraction(3 * MOST_CANDIDATES, _LEVELS)
-    return SelectionCertificate(2 * sensitivity * rate + rounded_up(moved), Fraction(0), furthest)
+    # ln kappa <= kappa - 1. Priorities have a relative error of at most x = candidates / levels
+    # in each of two probabilities, and ln((1 + x) / (1 - x)) <= 3 x.
+    rounding = 2 * (kappa - 1) + Fraction(3 * MOST_CANDIDATES, _LEVELS)
+    loss = 2 * sensitivity * rate + rounded_up(rounding)
+    return SelectionCertificate(loss, Fraction(0), furthest)

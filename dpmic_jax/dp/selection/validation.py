@@ -1,4 +1,4 @@
-"""What all selectors ask of scores, and what they promise."""
+"""Checks of scores, and guarantees, that all selectors share."""
 
 from fractions import Fraction
 
@@ -9,25 +9,25 @@ from jaxtyping import Array, Bool, Int32
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import ceil_to_float
 
-MOST_CANDIDATES = 2**31 - 1
+MOST_CANDIDATES = 2**31 - 1  # indices are int32
 Mask = Bool[Array, " candidates"] | Bool[np.ndarray, " candidates"]
 
 
-def one_score_each(
+def check_scores(
     scores: Int32[Array, " candidates"], least: int = 1
 ) -> Int32[Array, " candidates"]:
-    """Scores, refused unless they are a one-dimensional int32 array of `least` or more."""
+    """Return the scores if they are a one-dimensional int32 array of `least` entries or more."""
     dtype, shape = getattr(scores, "dtype", None), getattr(scores, "shape", ())
     if dtype != np.int32 or len(shape) != 1 or not 0 < shape[0] <= MOST_CANDIDATES:
         raise TypeError(
             f"expected scores as a one-dimensional int32 array, got {dtype} of shape {shape}; "
-            "JAX would cut longer integers to 32 bits without a word"
+            "JAX would truncate longer integers to 32 bits without a warning"
         )
     if shape[0] < least:
         raise ValueError(f"expected at least {least} candidates to choose from, got {shape[0]}")
     return jnp.asarray(scores)
 
 
-def pure(epsilon: float | Fraction) -> PureDP:
-    """epsilon-DP as the ledger writes it; a fraction that no float is goes to the next above."""
+def pure_guarantee(epsilon: float | Fraction) -> PureDP:
+    """epsilon-DP as the ledger records it: a fraction is rounded up to the next float."""
     return PureDP(ceil_to_float(epsilon) if isinstance(epsilon, Fraction) else epsilon)

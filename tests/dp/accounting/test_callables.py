@@ -18,7 +18,7 @@ def scaled(value, factor=2):
     return value * factor
 
 
-def test_what_the_library_has_is_told_by_its_name():
+def test_functions_of_the_package_are_identified_by_name():
     assert callable_name(Kendall) == "Kendall"
     assert callable_name(reshef) == "reshef"
 
@@ -37,6 +37,7 @@ def test_what_the_library_has_is_told_by_its_name():
             partial(MarginalMICr, statistic=MICr(B=8)),
         ),
         (lambda x, by=1: x, lambda x, by=2: x),
+        (lambda x: x in {1, 2}, lambda x: x in {3, 4}),
         (lambda x, *, by=1: x, lambda x, *, by=2: x),
     ],
 )
@@ -44,7 +45,7 @@ def test_functions_that_do_different_things_have_different_names(one, other):
     assert callable_name(one) != callable_name(other)
 
 
-def test_the_name_says_the_same_when_it_is_asked_again():
+def test_the_name_of_a_function_is_reproducible():
     """Also of a function that changes what it closes over: a run may go on after that."""
     seen = []
 

@@ -112,7 +112,7 @@ def test_optimal_is_never_undercut(epsilons, share):
 
 
 @pytest.mark.parametrize("points", [16, 256, 2**12])
-def test_a_coarse_lattice_only_costs_accuracy(monkeypatch, points):
+def test_a_coarse_lattice_stays_an_upper_bound(monkeypatch, points):
     case = [PureDP(0.1), PureDP(0.2718281828), PureDP(0.31415926535), PureDP(0.6180339887)]
     monkeypatch.setattr(composition, "_POINTS", points)
     for epsilon in (0.1, 0.5, 0.9):
@@ -134,7 +134,7 @@ def test_equal_epsilons_are_theorem_3_3_of_kairouz_oh_and_viswanath(k, epsilon):
             assert float(delta) * (1 - 1e-12) <= found <= float(delta) * (1 + 1e-9) + 1e-50
 
 
-def test_a_count_is_as_many_events():
+def test_a_count_of_k_equals_k_events():
     many = [event(PureDP(0.1))] * 7 + [event(ZCDP(0.01, 1e-12))] * 3
     counted = [event(PureDP(0.1), 7), event(ZCDP(0.01, 1e-12), 3)]
     for theorem in THEOREMS.values():
@@ -190,7 +190,7 @@ COLLECTIONS = {
 
 @pytest.mark.parametrize("name", COLLECTIONS)
 @pytest.mark.parametrize("delta", [1e-6, 1e-2])
-def test_best_is_at_most_each(name, delta):
+def test_best_is_at_most_each_theorem(name, delta):
     events = COLLECTIONS[name]
     found = epsilon_at(events, delta)
     assert delta_at(events, found) <= delta
@@ -253,7 +253,7 @@ def test_rho_for_a_budget_is_the_inverse_of_the_conversion():
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf])
-def test_conversions_refuse_prices_that_are_none(bad):
+def test_conversions_refuse_invalid_parameters(bad):
     for convert in (zcdp.rho_for, zcdp.epsilon_for):
         with pytest.raises(ValueError, match="expected 0 <"):
             convert(bad, 1e-6)
@@ -274,7 +274,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
 
 def adaptive_delta(admits, epsilon, choices):
-    """The delta an adversary reaches who picks each next epsilon by the losses so far."""
+    """The delta of an adversary that picks each next epsilon by the losses so far."""
 
     @cache
     def admitted(counts):
@@ -299,7 +299,7 @@ def adaptive_delta(admits, epsilon, choices):
 ADVERSARY = {"epsilon": 1.0, "choices": (0.1, 0.45)}
 
 
-def test_optimal_composition_is_no_stopping_rule():
+def test_optimal_composition_is_not_a_sound_stopping_rule():
     """Why budgets do not use it: picking epsilons by earlier outputs overspends by half."""
     delta = 0.01
     spent = adaptive_delta(lambda events: delta_at(events, 1.0) <= delta, **ADVERSARY)
@@ -308,7 +308,7 @@ def test_optimal_composition_is_no_stopping_rule():
 
 @pytest.mark.parametrize("delta", [0.001, 0.01, 0.1])
 @pytest.mark.parametrize("choices", [(0.1, 0.45), (0.2, 0.3, 0.7), (0.07, 0.9)])
-def test_a_budget_holds_against_who_picks_epsilons_by_earlier_outputs(delta, choices):
+def test_a_budget_holds_against_epsilons_chosen_by_earlier_outputs(delta, choices):
     budget = Budget(1.0, delta)
     assert adaptive_delta(budget.admits, 1.0, choices) <= delta
 
@@ -322,11 +322,12 @@ def test_totals_add_up_by_hand():
     assert float(sums.rho) == pytest.approx(sum(k * rho for rho, k in rhos.items()), rel=1e-12)
 
 
-def test_noise_that_is_off_costs_its_variation_on_both_sides():
-    """Brute force: an ideal pair with loss epsilon, and real laws a total variation v from it."""
+def test_inexact_noise_costs_its_variation_on_both_sides():
+    """Brute force: an ideal pair of loss epsilon, and distributions within variation v of it."""
     v, epsilon = Fraction(1, 1000), math.log(3)
     ideal = {"P": [Fraction(3, 4), Fraction(1, 4)], "Q": [Fraction(1, 4), Fraction(3, 4)]}
-    # The worst case: v moved towards the output that tells P from Q, in P and out of Q.
+    # The worst case: mass v is added to the output that distinguishes P from Q in P, and removed
+    # from it in Q.
     real = {"P": ideal["P"][0] + v, "Q": ideal["Q"][0] - v}
     delta = real["P"] - 3 * real["Q"]
     assert delta == (1 + 3) * v

@@ -64,7 +64,7 @@ events = st.builds(
 
 
 @given(events)
-def test_an_event_is_what_its_json_says(event):
+def test_an_event_is_recovered_from_its_json(event):
     assert Event.from_json(event.to_json()) == event
     assert Event.from_json(event.to_json()).digest == event.digest
 
@@ -88,7 +88,7 @@ def test_the_digest_is_sha256_of_the_documented_text():
     assert PLAIN.digest == hashlib.sha256(b"dpmic_jax event\0" + text.encode()).digest()
 
 
-def test_settings_have_no_order_and_numbers_no_second_form():
+def test_order_of_settings_and_form_of_numbers_do_not_change_the_digest():
     one = replace(PLAIN, settings=(("B", "30"), ("c", "5")))
     assert one.digest == replace(PLAIN, settings=(("c", "5"), ("B", "30"))).digest
     assert (
@@ -103,14 +103,14 @@ def test_settings_have_no_order_and_numbers_no_second_form():
 @pytest.mark.parametrize(
     "bad", [0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 10**400, 2**53 + 1]
 )
-def test_no_guarantee_takes_a_price_that_is_none(bad):
+def test_guarantees_refuse_invalid_parameters(bad):
     for guarantee in (PureDP, ZCDP, pure_to_zcdp, lambda value: ApproximateDP(value, 1e-6)):
         with pytest.raises(ValueError, match=r"epsilon|rho"):
             guarantee(bad)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1, 1.0, math.nan, math.inf])
-def test_a_delta_is_a_chance(bad):
+def test_a_delta_has_to_be_a_probability(bad):
     for guarantee in (ApproximateDP, ZCDP):
         with pytest.raises(ValueError, match="delta"):
             guarantee(1.0, bad)
@@ -119,7 +119,7 @@ def test_a_delta_is_a_chance(bad):
 
 
 @pytest.mark.parametrize("bad", ["1", None, True, Fraction(1, 2), np.float32(0.1)])
-def test_prices_are_python_numbers(bad):
+def test_parameters_have_to_be_python_numbers(bad):
     with pytest.raises(TypeError, match="epsilon"):
         PureDP(bad)
 
@@ -169,7 +169,7 @@ def test_only_canonical_json_is_read(edit):
         Event.from_json(edit(PLAIN.to_json()))
 
 
-def test_an_event_charges_all_its_releases():
+def test_an_event_costs_all_its_releases():
     ten = replace(PLAIN, count=10)
     assert (ten.epsilon, ten.delta) == (1.0, 0.0)
     gauss = replace(PLAIN, guarantee=ZCDP(0.1, 1e-15), count=3)

@@ -6,7 +6,7 @@ from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 
 
 @pytest.mark.parametrize("root", [1e-9, 0.3, 1.0, 7.7, 1e6])
-def test_the_end_where_it_holds_is_below_the_root_and_near(root):
+def test_the_bracket_encloses_the_root_to_12_digits(root):
     found = doubled(lambda x: x <= root, 1.0)
     found = bisect(lambda x: x <= root, *found)
     assert found.holds <= root < found.fails
@@ -19,6 +19,6 @@ def test_steps_halve_the_bracket():
     assert found.holds <= 0.3 < found.fails
 
 
-def test_what_always_holds_has_no_bracket():
+def test_a_condition_that_always_holds_has_no_bracket():
     assert doubled(lambda x: True, 1.0, most=1000) is None
     assert doubled(lambda x: x < math.inf, 1.0) == (2.0**1023, math.inf)

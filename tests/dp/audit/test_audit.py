@@ -29,7 +29,7 @@ BITS = [0, 1]
 PAIRS_OF_BITS = list(itertools.product(BITS, BITS))
 
 
-# Laws, exact and without code of the package.
+# Exact output distributions, without code of the package.
 
 
 def noise_ratio(epsilon):
@@ -39,14 +39,14 @@ def noise_ratio(epsilon):
 
 def discrete_laplace(ratio, reach):
     """P[X = x] = (1 - r) / (1 + r) r^|x|, with what lies beyond +-reach put there."""
-    law = {x: (1 - ratio) / (1 + ratio) * ratio ** abs(x) for x in range(1 - reach, reach)}
-    return law | dict.fromkeys((-reach, reach), ratio**reach / (1 + ratio))
+    pmf = {x: (1 - ratio) / (1 + ratio) * ratio ** abs(x) for x in range(1 - reach, reach)}
+    return pmf | dict.fromkeys((-reach, reach), ratio**reach / (1 + ratio))
 
 
-def pushed(law, function):
-    """The law of a function of what `law` is the law of."""
+def pushed(pmf, function):
+    """The distribution of a function of a random variable with distribution `pmf`."""
     out = Counter()
-    for output, p in law.items():
+    for output, p in pmf.items():
         out[function(output)] += p
     return out
 
@@ -59,34 +59,34 @@ def noisy_sum(epsilon):
     """The number of ones in n bits, with noise, on the public range 0 .. n."""
     ratio = noise_ratio(epsilon)
 
-    def law(bits):
+    def distribution(bits):
         noise = discrete_laplace(ratio, 2 * len(bits))
         return pushed(noise, lambda x: clipped(sum(bits) + x, 0, len(bits)))
 
-    return law
+    return distribution
 
 
 def noisy_sum_on_its_own_range(epsilon):
     """The same for numbers, truncated to what sums between n min and n max are."""
     ratio = noise_ratio(epsilon)
 
-    def law(data):
+    def distribution(data):
         low, high = len(data) * min(data), len(data) * max(data)
         return pushed(discrete_laplace(ratio, 9), lambda x: clipped(sum(data) + x, low, high))
 
-    return law
+    return distribution
 
 
 def two_noisy_sums(epsilon, pair_noise):
     """The number of ones in each of two columns of bits."""
     ratio = noise_ratio(epsilon)
 
-    def law(data):
+    def distribution(data):
         n, (a, b) = len(data), map(sum, zip(*data, strict=True))
         noise = pair_noise(discrete_laplace(ratio, 2 * n))
         return pushed(noise, lambda x: (clipped(a + x[0], 0, n), clipped(b + x[1], 0, n)))
 
-    return law
+    return distribution
 
 
 def two_keys(noise):
@@ -100,7 +100,7 @@ def one_key(noise):
 def randomised_responses(epsilon_ratio, times):
     """Tell the same bit several times, each time a lie with odds `epsilon_ratio`."""
 
-    def law(data):
+    def distribution(data):
         (bit,) = data
         truth, lie = 1 / (1 + epsilon_ratio), epsilon_ratio / (1 + epsilon_ratio)
         return {
@@ -108,14 +108,14 @@ def randomised_responses(epsilon_ratio, times):
             for told in itertools.product(BITS, repeat=times)
         }
 
-    return law
+    return distribution
 
 
 # The exact loss.
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_sound_noise_has_a_loss_of_epsilon_and_not_more(epsilon):
+def test_correct_noise_has_a_loss_of_exactly_epsilon(epsilon):
     loss = exact_loss(noisy_sum(epsilon), replace_one(BITS, 4))
     assert loss.at_most(epsilon)
     assert not loss.at_most(epsilon - TINY)
@@ -128,7 +128,7 @@ def test_noise_of_another_scale_has_another_loss(scale):
     assert loss.at_most(1.0) == (scale > 1)
 
 
-def test_two_keys_cost_twice_and_one_key_costs_everything():
+def test_noise_from_two_keys_loses_2_epsilon_and_reused_noise_everything():
     neighbourhoods = list(replace_one(PAIRS_OF_BITS, 2))
     sound = exact_loss(two_noisy_sums(1.0, two_keys), neighbourhoods)
     assert sound.at_most(2.0)
@@ -136,14 +136,14 @@ def test_two_keys_cost_twice_and_one_key_costs_everything():
     assert exact_loss(two_noisy_sums(1.0, one_key), neighbourhoods).epsilon == math.inf
 
 
-def test_truncation_to_the_range_of_the_data_is_caught():
+def test_truncation_to_the_range_of_the_data_is_detected():
     loss = exact_loss(noisy_sum_on_its_own_range(1.0), replace_one([0, 1, 2], 3))
     assert loss.less == 0
     assert not loss.at_most(1000.0)
     # Of all outputs that give everything away, the likeliest is the witness.
-    law = noisy_sum_on_its_own_range(1.0)
-    assert loss.more == law(loss.dataset)[loss.output]
-    assert loss.output not in law(loss.neighbour)
+    distribution = noisy_sum_on_its_own_range(1.0)
+    assert loss.more == distribution(loss.dataset)[loss.output]
+    assert loss.output not in distribution(loss.neighbour)
 
 
 @given(
@@ -152,12 +152,12 @@ def test_truncation_to_the_range_of_the_data_is_caught():
     )
 )
 def test_loss_is_the_largest_ratio_of_any_event(weights):
-    laws = [{v: Fraction(w, sum(row)) for v, w in enumerate(row)} for row in weights]
-    loss = exact_loss(laws.__getitem__, [range(3)])
+    distributions = [{v: Fraction(w, sum(row)) for v, w in enumerate(row)} for row in weights]
+    loss = exact_loss(distributions.__getitem__, [range(3)])
     events = [event for size in (1, 2, 3) for event in itertools.combinations(range(3), size)]
     ratios = [
         Fraction(more, less) if less else math.inf
-        for p, q in itertools.permutations(laws, 2)
+        for p, q in itertools.permutations(distributions, 2)
         for more, less in ((sum(p[v] for v in e), sum(q[v] for v in e)) for e in events)
         if more or less
     ]
@@ -165,7 +165,7 @@ def test_loss_is_the_largest_ratio_of_any_event(weights):
 
 
 @given(exponent=st.fractions(-30, 30, max_denominator=1000), digits=st.integers(5, 60))
-def test_enclosures_hold_the_series(exponent, digits):
+def test_exp_between_encloses_the_series(exponent, digits):
     low, high = exp_between(exponent, digits)
     # e^|x| = sum of |x|^k / k!, the rest below twice its first term once k > 2 |x|.
     size, term, total = abs(exponent), Fraction(1), Fraction(0)
@@ -185,7 +185,7 @@ def test_comparison_with_epsilon_is_exact(epsilon):
         assert loss.epsilon == pytest.approx(float(epsilon), rel=1e-15)
 
 
-def test_equal_laws_lose_nothing():
+def test_equal_distributions_have_no_loss():
     loss = exact_loss(lambda data: {0: Fraction(1, 3), 1: Fraction(2, 3)}, replace_one(BITS, 3))
     assert loss.epsilon == 0
     assert loss.at_most(0)
@@ -215,14 +215,14 @@ def test_delta_of_randomised_responses_is_that_of_optimal_composition(times):
         assert found.low <= found.high < found.low + Fraction(1, 10**25)
 
 
-def test_a_mechanism_that_tells_all_with_probability_delta_has_that_delta():
+def test_a_mechanism_that_reveals_all_with_probability_delta_has_that_delta():
     told = Fraction(1, 7)
 
-    def law(data):
+    def distribution(data):
         return {data: told, "nothing": 1 - told}
 
     for epsilon in (0, 1.0, 20.0):
-        found = exact_delta(law, replace_one([0, 1, 2], 2), epsilon=epsilon)
+        found = exact_delta(distribution, replace_one([0, 1, 2], 2), epsilon=epsilon)
         assert found.low == found.high == told
         assert found.event == {found.dataset}
 
@@ -235,7 +235,7 @@ def test_delta_is_zero_at_the_exact_loss():
 # Neighbours.
 
 
-def test_neighbourhoods_hold_all_neighbours_and_nothing_else():
+def test_neighbourhoods_contain_exactly_all_neighbours():
     data = list(itertools.combinations_with_replacement("abc", 3))
     expected = {
         frozenset(pair)
@@ -247,7 +247,7 @@ def test_neighbourhoods_hold_all_neighbours_and_nothing_else():
     assert found == expected
 
 
-def test_neighbourhoods_of_sequences_hold_all_neighbours_and_nothing_else():
+def test_neighbourhoods_of_sequences_contain_exactly_all_neighbours():
     data = list(itertools.product("abc", repeat=3))
     expected = {
         frozenset(pair)
@@ -260,20 +260,20 @@ def test_neighbourhoods_of_sequences_hold_all_neighbours_and_nothing_else():
 
 
 @pytest.mark.parametrize(
-    ("law", "error", "text"),
+    ("distribution", "error", "text"),
     [
         (lambda data: {0: 0.5, 1: 0.5}, TypeError, "Fraction"),
         (lambda data: {0: Fraction(1, 2)}, ValueError, "sum to exactly 1"),
         (lambda data: {0: Fraction(3, 2), 1: Fraction(-1, 2)}, ValueError, ">= 0"),
     ],
 )
-def test_what_is_no_exact_law_is_refused(law, error, text):
+def test_values_that_are_no_exact_distribution_are_refused(distribution, error, text):
     with pytest.raises(error, match=text):
-        exact_loss(law, replace_one(BITS, 2))
+        exact_loss(distribution, replace_one(BITS, 2))
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, math.nan, math.inf])
-def test_what_is_no_epsilon_is_refused(epsilon):
+def test_an_invalid_epsilon_is_refused(epsilon):
     with pytest.raises(ValueError, match="epsilon"):
         exact_delta(noisy_sum(1.0), replace_one(BITS, 2), epsilon=epsilon)
     with pytest.raises(ValueError, match="epsilon"):
@@ -307,7 +307,7 @@ def search(statistic, draw, generator, **settings):
     ],
     ids=["mean", "variance", "median", "a record", "two"],
 )
-def test_search_finds_the_sensitivity_of(statistic, sensitivity, rng):
+def test_search_finds_the_sensitivity(statistic, sensitivity, rng):
     assert search(statistic, quarters, rng).size == pytest.approx(sensitivity, abs=1e-12)
 
 
@@ -319,7 +319,7 @@ def test_search_of_micr_finds_its_sensitivity_on_the_real_code_path(rng):
 
 
 @given(n=st.integers(1, 6), fields=st.integers(1, 3), seed=st.integers(0, 2**32 - 1))
-def test_what_search_finds_are_neighbours_with_that_change(n, fields, seed):
+def test_search_returns_neighbours_with_the_stated_change(n, fields, seed):
     def draw(count, generator):
         return generator.normal(size=(count, fields))
 
@@ -332,7 +332,7 @@ def test_what_search_finds_are_neighbours_with_that_change(n, fields, seed):
     assert found.size == pytest.approx(abs(values[0] - values[1]))
 
 
-def test_same_seed_same_search():
+def test_the_search_is_reproducible():
     found = [search(lambda d: d.var(axis=1), quarters, np.random.default_rng(3)) for _ in "ab"]
     np.testing.assert_array_equal(found[0].dataset, found[1].dataset)
     assert found[0].size == found[1].size

@@ -18,7 +18,7 @@ CONFIDENCE = 1 - 1e-6  # so that a sound mechanism fails here once in a million 
 
 
 def discrete_laplace(epsilon, size, rng):
-    """A difference of two geometric draws; with the law that is proportional to e^-epsilon|x|."""
+    """A difference of two geometric draws: P(x) is proportional to e^-epsilon|x|."""
     return rng.geometric(1 - math.exp(-epsilon), size) - rng.geometric(1 - math.exp(-epsilon), size)
 
 
@@ -30,12 +30,12 @@ def audit(first, second, **settings):
     return sampled_loss(first, second, confidence=CONFIDENCE, **settings)
 
 
-def test_sound_noise_passes_and_is_nearly_reached(rng):
+def test_correct_noise_has_a_bound_just_below_epsilon(rng):
     bound = audit(noisy(4, 1.0, rng), noisy(5, 1.0, rng))
     assert 0.95 < bound.epsilon <= 1.0
 
 
-def test_noise_at_two_thirds_of_the_scale_is_caught(rng):
+def test_noise_at_two_thirds_of_the_scale_is_detected(rng):
     bound = audit(noisy(4, 1.5, rng), noisy(5, 1.5, rng))
     assert 1.4 < bound.epsilon <= 1.5
 
@@ -45,7 +45,7 @@ def test_noise_at_three_halves_of_the_scale_loses_two_thirds(rng):
     assert 0.63 < bound.epsilon <= 2 / 3
 
 
-def test_a_reused_key_is_caught_and_two_keys_are_not(rng):
+def test_a_reused_key_is_detected_and_two_keys_pass(rng):
     """Two counts; one record moves both by 1, in opposite directions."""
     one = discrete_laplace(1.0, DRAWS, rng), discrete_laplace(1.0, DRAWS, rng)
     reused = [np.stack([4 + a + x, 4 - a + x], axis=1) for a, x in enumerate(one)]
@@ -54,7 +54,7 @@ def test_a_reused_key_is_caught_and_two_keys_are_not(rng):
     assert 1.5 < audit(*fresh).epsilon <= 2.0
 
 
-def test_truncation_to_the_range_of_the_data_is_caught(rng):
+def test_truncation_to_the_range_of_the_data_is_detected(rng):
     bound = audit(noisy(4, 1.0, rng, high=8), noisy(5, 1.0, rng, high=9))
     assert bound.epsilon > 5
     assert bound.swapped  # 9 occurs on the second data set only
@@ -62,7 +62,7 @@ def test_truncation_to_the_range_of_the_data_is_caught(rng):
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0), (0.0, 0.03)])
-def test_laplace_noise_in_float32_is_caught(values, key):
+def test_laplace_noise_in_float32_is_detected(values, key):
     """Its scale is right for epsilon = 1. The lattice on which an output lies tells the value."""
     scale = np.float32(values[1] - values[0])
     draws = [
@@ -77,7 +77,7 @@ def test_laplace_noise_in_float32_is_caught(values, key):
     assert event_loss(*draws, in_order, confidence=CONFIDENCE).epsilon <= 1.0
 
 
-def test_laplace_noise_in_float32_is_caught_where_both_values_share_their_lattice(key):
+def test_laplace_noise_in_float32_is_detected_where_both_values_share_their_lattice(key):
     scale = np.float32(0.05)
     draws = [
         np.float32(value) + scale * np.asarray(jax.random.laplace(one, (DRAWS,)))
@@ -96,17 +96,17 @@ def test_laplace_noise_in_float32_rounded_to_a_public_lattice_shows_nothing(key)
     assert 0.9 < audit(*draws).epsilon <= 1.0
 
 
-def test_published_geom_charged_once_is_caught(rng):
+def test_published_geom_charged_once_is_detected(rng):
     geom = PublishedGeom(grids=appendix_grids(6), n=5, epsilon=1.0)
     draws = []
     for data in ((0, 0, 0, 0, 0), (0, 0, 0, 0, 10)):
-        law = geom.law(data)
-        p = np.array([float(chance) for chance in law.values()])
-        draws.append(rng.choice(np.array(list(law)), 2 * DRAWS, p=p / p.sum()))
+        pmf = geom.law(data)
+        p = np.array([float(chance) for chance in pmf.values()])
+        draws.append(rng.choice(np.array(list(pmf)), 2 * DRAWS, p=p / p.sum()))
     assert 1.1 < audit(*draws).epsilon <= 3.0
 
 
-def test_delta_is_allowed_for(rng):
+def test_delta_lowers_the_bound(rng):
     """Sound noise, which tells the value outright with probability 1/100."""
     draws = []
     for value in (4, 5):
@@ -116,7 +116,7 @@ def test_delta_is_allowed_for(rng):
     assert 0.9 < audit(*draws, delta=0.01).epsilon <= 1.0
 
 
-def test_a_feature_of_ones_own_is_looked_at(rng):
+def test_a_custom_feature_is_used(rng):
     """Whether neighbouring outputs of one release are in order, which no threshold sees."""
     first, second = rng.normal(size=(2, 100_000, 2))
     second.sort(axis=1)
@@ -124,7 +124,7 @@ def test_a_feature_of_ones_own_is_looked_at(rng):
     assert audit(first, second, features=features | dict(FEATURES)).event.startswith("rises")
 
 
-def test_draws_of_nan_are_outputs_like_others(rng):
+def test_nan_counts_as_an_output(rng):
     first, second = rng.integers(0, 5, (2, 10_000)).astype(float)
     first[rng.random(10_000) < 0.1] = np.nan
     assert audit(first, second).epsilon > 2
@@ -132,7 +132,7 @@ def test_draws_of_nan_are_outputs_like_others(rng):
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.3, 0.1), (0.9, 0.3), (0.05, 0.04)])
 @pytest.mark.parametrize("draws", [12, 40])
-def test_bound_fails_no_oftener_than_stated_by_exact_enumeration(p, q, draws):
+def test_bound_fails_at_most_as_often_as_stated(p, q, draws):
     hits = np.arange(draws + 1)
     chance = np.outer(stats.binom.pmf(hits, draws, p), stats.binom.pmf(hits, draws, q))
     for confidence in (0.8, 0.95):
@@ -146,7 +146,7 @@ def test_bound_fails_no_oftener_than_stated_by_exact_enumeration(p, q, draws):
         assert chance[np.array(above)].sum() <= 1 - confidence
 
 
-def test_bound_comes_close_to_the_truth_with_many_draws():
+def test_bound_is_tight_with_many_draws():
     bound = bound_of_event(300_000, 10**6, 100_000, 10**6, confidence=CONFIDENCE)
     assert 0.97 * math.log(3) < bound < math.log(3)
     allowed = bound_of_event(300_000, 10**6, 100_000, 10**6, confidence=CONFIDENCE, delta=0.1)
@@ -154,7 +154,7 @@ def test_bound_comes_close_to_the_truth_with_many_draws():
 
 
 def test_choosing_the_event_on_other_draws_keeps_the_confidence(rng):
-    """Both data sets have one law, so every bound above 0 is a false alarm."""
+    """Both data sets have the same distribution, so every bound above 0 is a false alarm."""
     alarms = 0
     for _ in range(400):
         first, second = rng.integers(0, 40, (2, 400))
@@ -180,18 +180,18 @@ def test_lowest_bit_is_that_of_the_exact_fraction(numbers):
             assert odd.numerator % 2 == 1
 
 
-def test_zero_infinity_and_nan_lie_on_lattices_of_their_own():
+def test_zero_infinity_and_nan_have_lowest_bits_of_their_own():
     places = lowest_bit(np.array([0.0, np.inf, np.nan, 1.0, 5e-324]))
     assert len(set(places.tolist())) == 5
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, math.nan])
-def test_what_is_no_confidence_is_refused(confidence):
+def test_an_invalid_confidence_is_refused(confidence):
     with pytest.raises(ValueError, match="confidence"):
         sampled_loss(np.zeros(8), np.ones(8), confidence=confidence)
 
 
-def test_a_handful_of_draws_proves_nothing():
+def test_fewer_than_four_draws_are_refused():
     assert sampled_loss(np.zeros(8), np.ones(8), confidence=0.99).epsilon == 0
     with pytest.raises(ValueError, match="4 draws"):
         sampled_loss(np.zeros(3), np.ones(3), confidence=0.99)

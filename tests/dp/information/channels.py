@@ -1,7 +1,7 @@
-"""Random channels, and what they really keep and tell, by definition and in numpy alone.
+"""Random channels, their privacy and their information, by definition and in numpy alone.
 
-A batch of channels has shape (channels, inputs, outputs); rows are output laws of inputs that
-differ in one record.
+A batch of channels has shape (channels, inputs, outputs); rows are the output distributions of
+inputs that differ in one record.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ def entropy(p):
     return -x_log_ratio(p, 1.0) - x_log_ratio(1 - p, 1.0)
 
 
-# --- what a channel keeps ------------------------------------------------------------------------
+# --- the privacy and the information of a channel -------------------------------------------------
 
 
 def loss(channels):
@@ -35,7 +35,7 @@ def divergence(channels):
 
 
 def delta(channels, epsilon):
-    """The least delta at each channel's epsilon: the largest sum of what exceeds e^epsilon."""
+    """The least delta at each channel's epsilon: the largest sum of (p - e^epsilon q)+."""
     odds = np.exp(np.broadcast_to(epsilon, len(channels)))[:, None, None, None]
     return np.maximum(channels[:, :, None] - odds * channels[:, None], 0).sum(-1).max((1, 2))
 
@@ -45,23 +45,23 @@ def variation(channels):
 
 
 def information(channels, inputs):
-    """I(X; Y) for each channel and its law of inputs."""
-    laws = np.einsum("cx,cxy->cy", inputs, channels)
-    return np.einsum("cx,cxy->c", inputs, x_log_ratio(channels, laws[:, None]))
+    """I(X; Y) for each channel and its input distribution."""
+    outputs = np.einsum("cx,cxy->cy", inputs, channels)
+    return np.einsum("cx,cxy->c", inputs, x_log_ratio(channels, outputs[:, None]))
 
 
 def capacities(channels, steps=400):
     """Bounds below and above the capacity of each channel.
 
-    Multiplicative steps of 1 / (the largest variation), by which the divergence of output laws
-    contracts at least (Dobrushin), so none overshoots.
+    Multiplicative steps of 1 / (the largest variation), by which the divergence of output
+    distributions contracts at least (Dobrushin), so no step overshoots.
     """
     inputs = np.full(channels.shape[:2], 1 / channels.shape[1])
     size = 1 / np.maximum(variation(channels), 1e-9)[:, None]
     low, high = np.zeros(len(channels)), np.full(len(channels), np.inf)
     for _ in range(steps):
-        laws = np.einsum("cx,cxy->cy", inputs, channels)
-        distances = x_log_ratio(channels, laws[:, None]).sum(-1)
+        outputs = np.einsum("cx,cxy->cy", inputs, channels)
+        distances = x_log_ratio(channels, outputs[:, None]).sum(-1)
         low = np.maximum(low, (inputs * distances).sum(1))
         high = np.minimum(high, distances.max(1))
         inputs = inputs * np.exp(size * (distances - distances.max(1, keepdims=True)))
@@ -89,34 +89,34 @@ def erasure(delta, inputs):
     return np.hstack([delta * np.eye(inputs), np.full((inputs, 1), 1 - delta)])
 
 
-def telling(chance, inputs):
-    """The input with some chance, else any other one."""
-    rest = (1 - chance) / (inputs - 1)
-    return np.full((inputs, inputs), rest) + (chance - rest) * np.eye(inputs)
+def symmetric(truth, inputs):
+    """The input with probability `truth`, otherwise any other one."""
+    rest = (1 - truth) / (inputs - 1)
+    return np.full((inputs, inputs), rest) + (truth - rest) * np.eye(inputs)
 
 
 def windows(epsilon, high, inputs):
-    """Output y is e^epsilon times likelier for `high` inputs after it, in a circle."""
+    """Output y is e^epsilon times likelier for the `high` inputs that follow it on a circle."""
     ahead = (np.arange(inputs)[:, None] - np.arange(inputs)) % inputs
     weights = np.where(ahead < high, np.exp(epsilon), 1.0)
     return weights / weights.sum(1, keepdims=True)
 
 
 def random_channels(rng, inputs, outputs, count):
-    """Flat and sparse ones, ones with two levels of odds, noisy and erased permutations."""
+    """Flat and sparse channels, channels with two levels of odds, noisy and erased permutations."""
     each = count // 5
     sharpness = 10 ** rng.uniform(-1, 2.5, (each, 1, 1))
     flat = rng.gamma(np.broadcast_to(sharpness, (each, inputs, outputs))) + 1e-30
     epsilon = 10 ** rng.uniform(-2, 0.7, (each, 1, 1))
     levels = np.exp(epsilon * rng.integers(0, 2, (each, inputs, outputs)))
     common = rng.gamma(1.0, size=(each, 1, outputs)) + 1e-3
-    told = np.zeros((each, inputs, outputs))
-    np.put_along_axis(told, rng.integers(0, outputs, (each, inputs, 1)), 1.0, axis=2)
-    told[: each // 2] = np.eye(inputs, outputs)
-    told[: each // 2, outputs:, 0] = 1.0
+    exact = np.zeros((each, inputs, outputs))
+    np.put_along_axis(exact, rng.integers(0, outputs, (each, inputs, 1)), 1.0, axis=2)
+    exact[: each // 2] = np.eye(inputs, outputs)
+    exact[: each // 2, outputs:, 0] = 1.0
     share = rng.uniform(0, 1, (each, 1, 1))
-    erased = told * share + (1 - share) * common / common.sum(-1, keepdims=True)
-    noisy = told * share + (1 - share) / outputs
-    moved = common * (1 + 0.1 * share * rng.uniform(-1, 1, (each, inputs, outputs)))
-    made = np.concatenate([flat, levels * common, erased, noisy, moved])
+    erased = exact * share + (1 - share) * common / common.sum(-1, keepdims=True)
+    noisy = exact * share + (1 - share) / outputs
+    perturbed = common * (1 + 0.1 * share * rng.uniform(-1, 1, (each, inputs, outputs)))
+    made = np.concatenate([flat, levels * common, erased, noisy, perturbed])
     return made / made.sum(-1, keepdims=True)

@@ -15,7 +15,7 @@ from channels import (
     information,
     random_channels,
     randomised_response,
-    telling,
+    symmetric,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,7 +66,7 @@ def test_erasure_channel(told, inputs):
 
 @pytest.mark.parametrize("lost", [1e-6, 0.1, 0.5, 0.9, 0.999])
 def test_z_channel(lost):
-    """ln(1 + (1 - p) p^(p / (1 - p))): an uneven law of inputs is the best."""
+    """ln(1 + (1 - p) p^(p / (1 - p))): an uneven input distribution is the best."""
     known = math.log1p((1 - lost) * lost ** (lost / (1 - lost)))
     found = capacity([[1, 0], [lost, 1 - lost]])
     assert found.nats == pytest.approx(known, abs=1e-11)
@@ -76,11 +76,11 @@ def test_z_channel(lost):
 
 
 def test_symmetric_channel_of_many_inputs():
-    known = information(telling(0.3, 40)[None], np.full((1, 40), 1 / 40))[0]
-    assert capacity(telling(0.3, 40)).nats == pytest.approx(known, abs=1e-12)
+    known = information(symmetric(0.3, 40)[None], np.full((1, 40), 1 / 40))[0]
+    assert capacity(symmetric(0.3, 40)).nats == pytest.approx(known, abs=1e-12)
 
 
-def test_equal_rows_tell_nothing_and_a_repeated_row_nothing_more():
+def test_equal_rows_have_no_information_and_a_repeated_row_adds_none():
     assert capacity([[0.2, 0.8]] * 3).nats <= 1e-15
     assert capacity([[0.2, 0.8]] * 3).at_most < 1e-13
     assert capacity([[1.0]]).nats == 0
@@ -96,7 +96,7 @@ def test_an_input_that_is_a_mixture_of_others_is_not_used():
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (9, 20)])
-def test_bounds_meet_and_agree_with_slow_steps_of_another_program(shape):
+def test_bounds_meet_and_agree_with_an_independent_slow_search(shape):
     rng = np.random.default_rng(shape)
     made = random_channels(rng, *shape, 60)
     low, high = capacities(made)
@@ -112,7 +112,9 @@ def test_bounds_meet_and_agree_with_slow_steps_of_another_program(shape):
 
 
 @given(st.integers(0, 10**6))
-def test_any_output_law_bounds_the_capacity_from_above_and_any_input_law_from_below(seed):
+def test_output_distributions_bound_the_capacity_above_and_input_distributions_below(
+    seed,
+):
     rng = np.random.default_rng(seed)
     channel = random_channels(rng, 4, 5, 5)[rng.integers(5)]
     found = capacity(channel)
@@ -127,7 +129,7 @@ def test_any_output_law_bounds_the_capacity_from_above_and_any_input_law_from_be
         assert radius(erasure(0.5, 2), [0.5, 0.5, 0.0]) == math.inf
 
 
-def test_doubles_stay_inside():
+def test_64_bit_floats_are_enabled_inside_the_search_only():
     assert capacity(randomised_response(0.01)).nats == pytest.approx(
         bit_to_mi(PureDP(0.01)).nats, rel=1e-9
     )
@@ -139,15 +141,15 @@ def test_doubles_stay_inside():
     "channel",
     [[0.5, 0.5], [[]], [[0.5, 0.4]], [[1.2, -0.2]], [[math.nan, 1.0]], [[[1.0]]]],
 )
-def test_what_is_no_channel_is_refused(channel):
+def test_an_invalid_channel_is_refused(channel):
     with pytest.raises(ValueError, match="expected"):
         capacity(channel)
 
 
-def test_bad_settings_are_refused():
+def test_invalid_settings_are_refused():
     with pytest.raises(ValueError, match="0 < tolerance < 1"):
         capacity([[1.0]], tolerance=0.0)
-    with pytest.raises(ValueError, match="2 chances that sum to 1"):
+    with pytest.raises(ValueError, match="2 probabilities of outputs that sum to 1"):
         radius([[0.5, 0.5]], [1.0])
     with pytest.raises(ValueError, match=r"rows 0 \.\. 1"):
         worst_capacity(np.eye(2), [[0, 2]])
@@ -159,52 +161,52 @@ def test_bad_settings_are_refused():
 
 
 def test_the_worst_neighbourhood_is_found():
-    """Two bits, the first told with odds 3 and the second with odds 2, each by itself."""
+    """Two independent randomised responses, with odds 3 and odds 2."""
 
-    def law(data):
+    def responses(data):
         return {
-            told: math.prod(
-                Fraction(odds if bit == said else 1, odds + 1)
-                for bit, said, odds in zip(data, told, (3, 2), strict=True)
+            said: math.prod(
+                Fraction(odds if bit == answer else 1, odds + 1)
+                for bit, answer, odds in zip(data, said, (3, 2), strict=True)
             )
-            for told in itertools.product((0, 1), repeat=2)
+            for said in itertools.product((0, 1), repeat=2)
         }
 
-    found = worst_capacity(*tabulate(law, replace_one_in_sequences([0, 1], 2)))
+    found = worst_capacity(*tabulate(responses, replace_one_in_sequences([0, 1], 2)))
     assert found.nats == pytest.approx(bit_to_mi(PureDP(math.log(3))).nats, abs=1e-12)
     assert found.at_most >= found.nats
     np.testing.assert_allclose(found.inputs, 0.5, atol=1e-6)
 
 
-def test_groups_of_different_sizes_keep_their_input_laws():
-    laws = np.vstack([erasure(0.5, 3), [0.1, 0.1, 0.1, 0.7], [0.3, 0.3, 0.3, 0.1]])
-    found = worst_capacity(laws, [[3, 4], [3], [0, 1, 2], [0, 1]])
+def test_groups_of_different_sizes_keep_their_input_distributions():
+    rows = np.vstack([erasure(0.5, 3), [0.1, 0.1, 0.1, 0.7], [0.3, 0.3, 0.3, 0.1]])
+    found = worst_capacity(rows, [[3, 4], [3], [0, 1, 2], [0, 1]])
     assert found.group == 2
     np.testing.assert_allclose(found.inputs, 1 / 3, atol=1e-6)
-    alone = worst_capacity(laws, [[3], [0, 1], [3, 4, 3]])
+    alone = worst_capacity(rows, [[3], [0, 1], [3, 4, 3]])
     assert alone.group == 1
     assert alone.inputs.shape == (2,)
-    assert alone.nats == pytest.approx(capacity(laws[:2]).nats, abs=1e-11)
+    assert alone.nats == pytest.approx(capacity(rows[:2]).nats, abs=1e-11)
 
 
 def lattice_laplace(epsilon):
-    law = LatticeLaplace(epsilon=epsilon, lattice=Lattice(bits=4, sensitivity=5))
+    noise = LatticeLaplace(epsilon=epsilon, lattice=Lattice(bits=4, sensitivity=5))
     points = range(17)
     reach = [list(range(start, start + 6)) for start in range(12)]
-    return lambda point: {out: law.pmf(point, out) for out in points}, reach
+    return lambda point: {out: noise.pmf(point, out) for out in points}, reach
 
 
 def truncated_geometric(epsilon):
-    law = TruncatedGeometric(epsilon=epsilon, n=5)
+    noise = TruncatedGeometric(epsilon=epsilon, n=5)
     counts = range(6)
-    return lambda count: {out: law.pmf(count, out) for out in counts}, [
+    return lambda count: {out: noise.pmf(count, out) for out in counts}, [
         [c, c + 1] for c in range(5)
     ]
 
 
-def selecting(law):
+def selecting(selector):
     def outcomes(scores):
-        found = law.pmf(scores)
+        found = selector.pmf(scores)
         return found if isinstance(found, dict) else dict(enumerate(found))
 
     return outcomes, boxes([(0, 0), (2, 1), (3, 0, 1), (1, 1, 1)], 1)
@@ -227,15 +229,15 @@ MECHANISMS = {
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_no_mechanism_of_ours_tells_more_than_its_epsilon_allows(name, epsilon):
-    law, neighbourhoods = MECHANISMS[name](epsilon)
-    table = tabulate(law, neighbourhoods)
+def test_no_mechanism_has_more_information_than_its_epsilon_allows(name, epsilon):
+    mechanism, neighbourhoods = MECHANISMS[name](epsilon)
+    table = tabulate(mechanism, neighbourhoods)
     found = worst_capacity(*table)
     assert found.at_most <= pure_to_mi(PureDP(epsilon)).nats
     assert found.at_most - found.nats < 1e-11
-    # And what it tells bounds its variation, by Lemma 2.
+    # The information bounds the total variation, by Lemma 2.
     apart = max(
-        np.abs(table.laws[one] - table.laws[other]).sum() / 2
+        np.abs(table.distributions[one] - table.distributions[other]).sum() / 2
         for group in table.neighbourhoods
         for one, other in itertools.combinations(group, 2)
     )
@@ -244,9 +246,9 @@ def test_no_mechanism_of_ours_tells_more_than_its_epsilon_allows(name, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0])
 def test_noise_on_a_lattice_is_close_to_the_most_that_epsilon_allows(epsilon):
-    """So two thirds of the bound, or of the scale of noise, would be noticed here."""
-    law, reach = lattice_laplace(epsilon)
-    found = worst_capacity(*tabulate(law, reach))
+    """So a bound, or a scale of noise, of two thirds would be noticed here."""
+    mechanism, reach = lattice_laplace(epsilon)
+    found = worst_capacity(*tabulate(mechanism, reach))
     bound = pure_to_mi(PureDP(epsilon)).nats
     assert bound / 1.5 < found.nats < found.at_most < bound
     weak, _ = lattice_laplace(1.5 * epsilon)
@@ -255,25 +257,25 @@ def test_noise_on_a_lattice_is_close_to_the_most_that_epsilon_allows(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 3.0])
 def test_truncated_noise_on_one_bit_attains_what_epsilon_allows(epsilon):
-    """On 0 .. 1 it is randomised response, but for the slack in its epsilon."""
-    law = TruncatedGeometric(epsilon=epsilon, n=1)
-    found = capacity([[float(law.pmf(bit, out)) for out in (0, 1)] for bit in (0, 1)])
+    """On 0 .. 1 it is randomised response, up to the slack in its epsilon."""
+    noise = TruncatedGeometric(epsilon=epsilon, n=1)
+    found = capacity([[float(noise.pmf(bit, out)) for out in (0, 1)] for bit in (0, 1)])
     bound = bit_to_mi(PureDP(epsilon)).nats
     assert found.nats == pytest.approx(bound, abs=1e-9)
     assert found.at_most <= bound + 1e-13
 
 
-def test_the_measured_loss_bounds_what_is_measured():
+def test_the_audited_loss_bounds_the_capacity():
     """The exact audit gives epsilon, which bounds the capacity: two measurements agree."""
-    law, reach = truncated_geometric(1.0)
-    measured = exact_loss(law, reach).epsilon
-    found = worst_capacity(*tabulate(law, reach))
+    mechanism, reach = truncated_geometric(1.0)
+    measured = exact_loss(mechanism, reach).epsilon
+    found = worst_capacity(*tabulate(mechanism, reach))
     assert found.at_most <= bit_to_mi(PureDP(measured + 1e-12)).nats
     assert found.at_most <= pure_to_kl(PureDP(measured)).nats
 
 
 @pytest.mark.parametrize("times", [2, 3])
-def test_what_repeated_responses_tell_is_below_the_sum(times):
+def test_the_information_of_repeated_responses_is_below_the_sum(times):
     """Corollary 2 on the real channel: k responses, and the sum of their nats."""
     one = randomised_response(0.7)
     channel = one

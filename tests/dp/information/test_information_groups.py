@@ -55,7 +55,7 @@ def two_records():
 
 
 def test_two_records_cost_twice(two_records):
-    """Properties 7 to 9 on all pairs of data sets, and that two thirds of them would not do."""
+    """Properties 7 and 8 on all pairs of data sets, and two thirds of the bounds do not hold."""
     held = of_one_entry(loss, two_records)
     fine = np.isfinite(held)
     bound = np.array([pure_group(PureDP(float(e)), records=2).epsilon for e in held[fine]])
@@ -83,18 +83,18 @@ def test_two_records_cost_a_geometric_sum_of_delta(two_records, epsilon):
 
 
 def test_property_9_is_attained_by_a_chain_of_steps():
-    """Chances 0, d, d + e^epsilon d, ...: each the most that (epsilon, delta) allows."""
+    """Probabilities 0, d, d + e^epsilon d, ...: each the most that (epsilon, delta) allows."""
     epsilon, off, records = 0.4, 0.01, 5
-    chance = 0.0
+    largest = 0.0
     for _ in range(records):
-        chance = math.exp(epsilon) * chance + off
+        largest = math.exp(epsilon) * largest + off
     found = approximate_group(ApproximateDP(epsilon, off), records=records)
-    assert found.delta == pytest.approx(chance, rel=1e-12)
+    assert found.delta == pytest.approx(largest, rel=1e-12)
     assert found.epsilon == pytest.approx(records * epsilon)
 
 
 def example_5(chance, size):
-    """Tell the common value of two equal records, or that they differ; else say nothing."""
+    """Reveal the value of two equal records, or that they differ, with the given probability."""
     made = np.zeros((size, size, size + 2))
     for a, b in itertools.product(range(size), repeat=2):
         made[a, b, a if a == b else size] = chance
@@ -104,7 +104,7 @@ def example_5(chance, size):
 
 @pytest.mark.parametrize("size", [2, 5, 9])
 def test_the_discrepancy_of_example_5(size):
-    """ln 2 nats a record and a limit for one, ln(|X| + 1) for two: no bound without a count."""
+    """e ln 2 nats about one record, e ln(|X| + 1) about two: no bound without a count."""
     chance = 0.01
     made = example_5(chance, size)
     single = np.concatenate([made, made.swapaxes(0, 1)])
@@ -141,7 +141,7 @@ def test_corollary_5_is_below_its_printed_form(nats, records, values):
         assert found <= published.corollary_5(MIDP(nats), **sizes).nats
 
 
-def test_what_promises_nothing_is_refused():
+def test_a_group_guarantee_that_promises_nothing_is_refused():
     with pytest.raises(ValueError, match="Property 9 gives records=100 a delta of 1 or more"):
         approximate_group(ApproximateDP(1.0, 1e-6), records=100)
     with pytest.raises(ValueError, match="Property 9"):
@@ -196,8 +196,8 @@ def test_responses_that_depend_on_the_first_add_up_at_most():
     assert (found[fine] <= np.array(sums) * (1 + 1e-9)).all()
 
 
-def test_noise_used_twice_adds_up_to_anything():
-    """Example 4: a one-time pad and its key tell nothing each, and everything together."""
+def test_noise_that_is_used_twice_reveals_everything():
+    """Example 4: a one-time pad and its key reveal nothing each, and everything together."""
     size = 5
     pad = np.full((1, size, size), 1 / size)
     both = np.zeros((size, size, size))
@@ -208,15 +208,15 @@ def test_noise_used_twice_adds_up_to_anything():
 
 
 def test_the_sum_is_approached_by_erasures():
-    """k erasure channels tell (1 - (1 - d)^k) ln N, k d ln N in the limit."""
+    """k erasure channels have (1 - (1 - d)^k) ln N nats, k d ln N in the limit."""
     one = erasure(1e-4, 3)
     both = np.einsum("xa,xb->xab", one, one).reshape(3, -1)
-    told = 1e-4 * math.log(3)
-    total = composed([MIDP(told), MIDP(told)]).nats
+    nats = 1e-4 * math.log(3)
+    total = composed([MIDP(nats), MIDP(nats)]).nats
     assert capacities(both[None])[0][0] == pytest.approx(total, rel=1e-3)
 
 
-def test_parts_of_the_records_cost_the_worst_part():
+def test_disjoint_subsets_cost_as_much_as_the_worst_of_them():
     """Corollary 4: one response about the first record, another about the second."""
     rng = np.random.default_rng(8)
     first, second = (random_channels(rng, 2, 3, EACH) for _ in range(2))
@@ -246,7 +246,7 @@ def event(guarantee, count=1):
     )
 
 
-def test_events_have_a_total():
+def test_the_total_of_events_is_the_sum_of_their_nats():
     events = [event(PureDP(0.1), 100), event(ZCDP(0.01), 3)]
     expected = 100 * pure_to_mi(PureDP(0.1)).nats + 0.03
     assert total_mi(events, values=math.inf).nats == pytest.approx(expected, rel=1e-12)
@@ -258,7 +258,7 @@ def test_events_have_a_total():
         total_mi([event(ApproximateDP(1.0, 1e-6))], values=math.inf)
 
 
-def test_what_cannot_be_composed_is_refused():
+def test_guarantees_that_cannot_be_composed_are_refused():
     with pytest.raises(ValueError, match="Corollaries 2 and 3 need at least one"):
         composed([])
     with pytest.raises(TypeError, match="Corollary 4 starts from"):
@@ -267,22 +267,22 @@ def test_what_cannot_be_composed_is_refused():
         composed([PureDP(1.0)])
 
 
-# --- one budget a group of people ----------------------------------------------------------------
+# --- one budget per group of people --------------------------------------------------------------
 
 
 def test_budgets_hold_group_by_group():
-    """Two records told with odds of their own: each keeps its own epsilon, and its own nats."""
+    """Two responses with different odds: each record keeps its own epsilon, and its own nats."""
     budgets = Personal((("open", PureDP(2.0)), ("careful", PureDP(0.2))))
     assert [name for name, _ in budgets.budgets] == ["careful", "open"]
-    told = budgets.each(pure_to_mi)
+    nats = budgets.each(pure_to_mi)
     odds = [np.exp(budgets[name].epsilon) for name in ("open", "careful")]
     rows = [np.array([[o, 1], [1, o]]) / (1 + o) for o in odds]
     made = np.einsum("xa,yb->xyab", *rows).reshape(1, 4, 4)
     by_entry = {"open": [[0, 2], [1, 3]], "careful": [[0, 1], [2, 3]]}
     for name, groups in by_entry.items():
         found = max(capacities(made[:, group])[0][0] for group in groups)
-        assert told[name].nats / 1.5 < found <= told[name].nats
-    assert worst(told) == told["open"]
+        assert nats[name].nats / 1.5 < found <= nats[name].nats
+    assert worst(nats) == nats["open"]
     assert loss(made)[0] == pytest.approx(
         pure_mixed_group(budgets, records={"open": 1, "careful": 1}).epsilon
     )
@@ -296,7 +296,7 @@ def test_personal_budgets_add_up_group_by_group():
     assert pure_to_kl(PureDP(1.0)) == Personal((("a", PureDP(1.0)),)).each(pure_to_kl)["a"]
 
 
-def test_bad_personal_budgets_are_refused():
+def test_invalid_personal_budgets_are_refused():
     one = Personal((("a", MIDP(0.1)),))
     with pytest.raises(ValueError, match="same groups"):
         composed_personal([one, Personal((("b", MIDP(0.1)),))])

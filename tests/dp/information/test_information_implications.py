@@ -16,7 +16,7 @@ from channels import (
     loss,
     random_channels,
     randomised_response,
-    telling,
+    symmetric,
     variation,
     windows,
 )
@@ -45,7 +45,7 @@ from dpmic_jax.dp.information import (
 )
 
 EACH = 500
-# Constants are computed in doubles: what a channel keeps is a little more than what is computed.
+# Constants are computed in floating point, so a channel's true constant may be a little larger.
 SLACK = 1 + 1e-9
 epsilons = st.floats(1e-6, 30.0)
 
@@ -63,7 +63,7 @@ def batch(shape):
         for one, chance in zip(erased, (0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 0.999), strict=True):
             one[:, : shape[0] + 1] = erasure(chance, shape[0])
         made = np.concatenate([made, erased])
-    # Equal rows keep everything, and have no guarantee above 0 to be tested.
+    # Equal rows are perfectly private, and have no positive constant to test.
     made = made[variation(made) > 1e-7]
     return made, *capacities(made)
 
@@ -177,7 +177,7 @@ IMPLICATIONS = [
 
 
 @pytest.mark.parametrize("implication", [*IMPLICATIONS, kl_mi])
-def test_no_channel_breaks_it(implication):
+def test_no_channel_violates_an_implication(implication):
     for shape in SHAPES:
         found, bound = implication(shape)
         assert len(found) > EACH // 3
@@ -185,7 +185,7 @@ def test_no_channel_breaks_it(implication):
 
 
 @pytest.mark.parametrize("implication", IMPLICATIONS)
-def test_some_channel_breaks_two_thirds_of_it(implication):
+def test_some_channel_violates_two_thirds_of_the_bound(implication):
     broken = 0
     for shape in SHAPES:
         found, bound = implication(shape)
@@ -194,8 +194,8 @@ def test_some_channel_breaks_two_thirds_of_it(implication):
 
 
 @pytest.mark.parametrize("guarantee", [PureDP, VariationDP])
-def test_records_of_two_values(guarantee):
-    """Both the bound for two values, and its two thirds."""
+def test_the_bound_for_records_of_two_values_holds_and_two_thirds_of_it_do_not(guarantee):
+    """No channel exceeds the bound, and some exceed two thirds of it."""
     broken = 0
     for shape in [(2, 2), (2, 5)]:
         made, low, _ = batch(shape)
@@ -210,8 +210,8 @@ def test_records_of_two_values(guarantee):
     assert broken
 
 
-def test_what_is_near_a_mechanism_tells_not_much_more():
-    """Rows mixed with others by v: variation v at most, information by `near_mi` at most."""
+def test_a_mechanism_near_another_has_little_more_information():
+    """Rows mixed with others by v are within total variation v, so `near_mi` bounds them."""
     rng = np.random.default_rng(4)
     for shape in SHAPES:
         made, _, high = batch(shape)
@@ -247,7 +247,7 @@ def test_randomised_response_attains_what_epsilon_allows(epsilon):
 
 
 @pytest.mark.parametrize(("epsilon", "off"), [(0.5, 0.1), (1.0, 1e-3), (3.0, 0.4)])
-def test_telling_all_sometimes_attains_what_epsilon_and_delta_allow(epsilon, off):
+def test_revealing_all_with_probability_delta_attains_what_epsilon_and_delta_allow(epsilon, off):
     channel = np.hstack([(1 - off) * randomised_response(epsilon), off * np.eye(2)])[None]
     low, _ = capacities(channel)
     assert delta(channel, epsilon)[0] == pytest.approx(off, abs=1e-12)
@@ -260,8 +260,8 @@ def test_telling_all_sometimes_attains_what_epsilon_and_delta_allow(epsilon, off
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 3.0])
-def test_many_inputs_attain_what_epsilon_tells(epsilon):
-    """A circle of inputs is symmetric: the uniform law is the best, and tells the capacity."""
+def test_many_inputs_attain_the_information_that_epsilon_allows(epsilon):
+    """A circle of inputs is symmetric: the uniform distribution attains the capacity."""
     odds = math.exp(epsilon)
     best = (epsilon / (1 - 1 / odds) - 1) / (odds - 1)
     inputs = min(range(100, 500), key=lambda m: abs(round(best * m) / m - best))
@@ -274,18 +274,18 @@ def test_many_inputs_attain_what_epsilon_tells(epsilon):
 def test_lemma_1_is_approached_by_many_inputs():
     ratios = []
     for inputs in (30, 1000):
-        channel = telling(0.5, inputs)[None]
+        channel = symmetric(0.5, inputs)[None]
         told = information(channel, np.full((1, inputs), 1 / inputs))[0]
         apart = (channel[0, 0] * np.log(channel[0, 0] / channel[0, 1])).sum()
         assert told <= kl_to_mi(KLDP(float(apart))).nats
         ratios.append(told / apart)
     assert ratios[0] < ratios[1]
-    # Above 2/3, so two thirds of the bound are broken.
+    # Above 2/3, so two thirds of the bound do not hold.
     assert ratios[1] > 0.8
 
 
 @pytest.mark.parametrize("chance", [0.01, 0.3, 0.9])
-def test_erasure_is_the_scale_of_lemma_3(chance):
+def test_the_bound_of_lemma_3_has_the_scale_of_erasure(chance):
     assert bit_to_mi(VariationDP(chance)).nats == pytest.approx(chance * math.log(2), abs=1e-12)
     for inputs in (2, 3, 10, 10**4, 10**12):
         told = chance * math.log(inputs)
@@ -299,7 +299,7 @@ def test_erasure_is_the_scale_of_lemma_3(chance):
         assert stated > 2 * told
 
 
-def test_everything_told_is_ln_of_the_lesser_count():
+def test_full_disclosure_is_ln_of_the_lesser_count():
     for sizes, most in [((5, 9), 5), ((9, 5), 5), ((math.inf, 4), 4), ((4, math.inf), 4)]:
         values, outputs = sizes
         found = variation_to_mi(VariationDP(1.0), values=values, outputs=outputs)
@@ -351,7 +351,7 @@ def test_tight_forms_are_below_the_printed_ones(nats):
 
 
 @given(st.floats(1e-9, 1.0), st.integers(2, 10**6), st.integers(2, 10**6))  # values, outputs
-def test_lemma_3_in_all_its_forms(apart, values, outputs):
+def test_the_tight_form_of_lemma_3_is_below_all_printed_forms(apart, values, outputs):
     held = VariationDP(apart)
     tight = variation_to_mi(held, values=values, outputs=outputs).nats
     stated = published.equation_35(held, values=values, outputs=outputs).nats
@@ -364,7 +364,7 @@ def test_lemma_3_in_all_its_forms(apart, values, outputs):
 
 
 @given(epsilons)
-def test_a_chain_is_never_better_than_the_direct_route(epsilon):
+def test_a_chain_of_implications_is_never_better_than_the_direct_one(epsilon):
     """epsilon-DP to (0, delta)-DP: directly by Property 3, by KL-DP (no loss), by MI-DP."""
     pure = PureDP(epsilon)
     direct = to_variation(pure).delta
@@ -379,14 +379,14 @@ def test_a_chain_is_never_better_than_the_direct_route(epsilon):
 
 
 @given(st.floats(0.01, 5.0), st.floats(1e-9, 0.3), st.integers(3, 2**64))
-def test_information_of_approximate_dp_is_the_lesser_of_the_routes(epsilon, off, values):
+def test_information_of_approximate_dp_is_the_lesser_of_two_bounds(epsilon, off, values):
     held = ApproximateDP(epsilon, off)
     found = approximate_to_mi(held, values=values, outputs=math.inf).nats
-    paper = variation_to_mi(to_variation(held), values=values, outputs=math.inf).nats
-    cut = epsilon * math.tanh(epsilon / 2) + off * math.log(values) + entropy(np.array(off))
-    assert found == pytest.approx(min(paper, cut, math.log(values)), rel=1e-9)
+    printed = variation_to_mi(to_variation(held), values=values, outputs=math.inf).nats
+    truncated = epsilon * math.tanh(epsilon / 2) + off * math.log(values) + entropy(np.array(off))
+    assert found == pytest.approx(min(printed, truncated, math.log(values)), rel=1e-9)
     assert bit_to_mi(held).nats <= found
-    # More is told by less privacy.
+    # Less privacy allows more information.
     assert (
         found
         <= approximate_to_mi(
@@ -410,31 +410,31 @@ def test_every_guarantee_of_an_event_has_nats():
 
 
 def test_zcdp_of_gaussian_noise_keeps_its_divergence():
-    """The Gaussian of rho has divergence rho, to the last digit: nothing less can be said."""
+    """Gaussian noise of rho has divergence rho exactly, so the implication is tight."""
     sigma, steps = 1.3, np.linspace(-30, 30, 60001)
-    laws = np.exp(-((steps[None] - np.array([[0.0], [1.0]])) ** 2) / (2 * sigma**2))
-    laws /= laws.sum(1, keepdims=True)
+    rows = np.exp(-((steps[None] - np.array([[0.0], [1.0]])) ** 2) / (2 * sigma**2))
+    rows /= rows.sum(1, keepdims=True)
     rho = 1 / (2 * sigma**2)
-    assert divergence(laws[None])[0] == pytest.approx(concentrated_to_kl(ZCDP(rho)).nats, rel=1e-6)
+    assert divergence(rows[None])[0] == pytest.approx(concentrated_to_kl(ZCDP(rho)).nats, rel=1e-6)
 
 
-# --- extremes, and what is refused ---------------------------------------------------------------
+# --- extremes and invalid arguments --------------------------------------------------------------
 
 
-def test_extreme_budgets_have_answers():
+def test_extreme_budgets_have_finite_results():
     assert pure_to_mi(PureDP(1e-300)).nats == 5e-324
     assert pure_to_mi(PureDP(1e300)).nats >= 1e300 - 1e285
     assert to_variation(PureDP(1e4)).delta == 1
     assert bit_to_mi(PureDP(1e4)).nats == pytest.approx(math.log(2))
     assert mi_to_variation(MIDP(1e-200)).delta == pytest.approx(math.sqrt(2) * 1e-100)
-    # Above ln 2 nats Lemma 2 gives delta = 1, which promises nothing.
+    # Above ln 2 nats Lemma 2 gives delta = 1, which guarantees nothing.
     assert mi_to_variation(MIDP(math.log(2) - 1e-6)).delta < 1
     assert mi_to_variation(MIDP(0.7)).delta == 1
     assert published.equation_27(MIDP(0.7)).delta == 1
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
-def test_no_budget_is_no_guarantee(epsilon):
+def test_an_invalid_budget_is_refused(epsilon):
     for kind in (KLDP, MIDP, VariationDP, PureDP):
         with pytest.raises(ValueError, match="expected 0 <"):
             kind(epsilon)

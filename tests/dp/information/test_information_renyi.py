@@ -1,4 +1,4 @@
-"""Information of other orders, against its closed form on random channels and input laws."""
+"""Information of other orders, by its closed form on random channels and input distributions."""
 
 import math
 
@@ -15,7 +15,7 @@ ORDERS = [0.1, 0.5, 0.9, 1.1, 2.0, 5.0, 50.0, math.inf]
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_no_channel_tells_more(order):
+def test_no_channel_has_more_information_than_the_bound(order):
     rng = np.random.default_rng(9)
     for shape in SHAPES:
         made = random_channels(rng, *shape, 200)
@@ -32,8 +32,8 @@ def test_no_channel_tells_more(order):
 
 @pytest.mark.parametrize("order", ORDERS[:-1])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
-def test_many_inputs_attain_it(order, epsilon):
-    """Windows on a circle, as wide as serves the order best."""
+def test_many_inputs_attain_the_bound(order, epsilon):
+    """Windows on a circle, of the best width for the order."""
     big, odds = math.expm1(order * epsilon), math.expm1(epsilon)
     best = (big - order * odds) / ((order - 1) * big * odds)
     inputs = min(range(20, 500), key=lambda m: abs(max(round(best * m), 1) / m - best))
@@ -53,7 +53,7 @@ def test_order_infinity_is_epsilon_in_the_limit_of_many_inputs():
 
 
 @given(st.floats(1e-4, 20.0), st.floats(0.01, 200.0))
-def test_it_grows_with_the_order_and_stays_below_lemma_4(epsilon, order):
+def test_the_bound_grows_with_the_order_and_stays_below_lemma_4(epsilon, order):
     found = pure_to_renyi(PureDP(epsilon), order=order).nats
     assert 0 < found <= published.lemma_4(PureDP(epsilon), order=order).nats
     assert found <= pure_to_renyi(PureDP(epsilon), order=1.5 * order).nats * (1 + 1e-12)
@@ -68,7 +68,7 @@ def test_order_one_is_mutual_information(epsilon):
         assert near == pytest.approx(expected, rel=1e-9)
 
 
-def test_groups_and_all_records():
+def test_a_group_has_the_bound_of_its_total_epsilon():
     found = pure_to_group_renyi(PureDP(0.1), records=10, order=2.0)
     assert found == pure_to_renyi(PureDP(1.0), order=2.0)
     printed = published.corollary_6(PureDP(0.1), records=10, order=2.0)

@@ -24,14 +24,14 @@ def event(guarantee=TENTH, **changes):
     return replace(plain, **changes)
 
 
-def test_ledger_refuses_what_it_cannot_pay():
+def test_a_ledger_refuses_an_event_beyond_its_budget():
     ledger = Ledger(Budget(1.0)).charge(event(PureDP(0.75)))
     with pytest.raises(BudgetExceeded, match=r"0.5 asked, 0.75 spent, 0.25 of 1 is left"):
         ledger.charge(event(PureDP(0.5)))
     assert ledger.charge(event(PureDP(0.25))).left.epsilon == 0.0
 
 
-def test_ten_tenths_are_one_and_no_more():
+def test_ten_events_of_a_tenth_use_up_a_budget_of_one():
     ledger = Ledger(Budget(1.0))
     for _ in range(10):
         ledger = ledger.charge(event(PureDP(0.1)))
@@ -43,20 +43,20 @@ def test_ten_tenths_are_one_and_no_more():
         Ledger(Budget(1.0)).charge(event(PureDP(0.1), count=11))
 
 
-def test_spending_leaves_the_old_ledger_as_it_was():
+def test_a_charge_leaves_the_old_ledger_unchanged():
     before = Ledger(Budget(1.0))
     before.charge(event())
     assert before.events == ()
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, math.nan, math.inf, -math.inf])
-def test_no_budget_without_end_or_beginning(bad):
+def test_a_budget_needs_a_finite_positive_epsilon(bad):
     with pytest.raises(ValueError, match="epsilon"):
         Budget(bad)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1.0, math.nan, math.inf])
-def test_a_budgets_delta_and_share_are_chances(bad):
+def test_delta_and_failure_share_have_to_be_probabilities(bad):
     with pytest.raises(ValueError, match="delta"):
         Budget(1.0, bad)
     if bad != 1:
@@ -64,13 +64,13 @@ def test_a_budgets_delta_and_share_are_chances(bad):
             Budget(1.0, 1e-6, failure_share=bad)
 
 
-def test_a_pure_budget_takes_pure_events_only():
+def test_a_budget_without_delta_admits_pure_events_only():
     for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15)):
         with pytest.raises(BudgetExceeded, match="delta = 0"):
             Ledger(Budget(1.0)).charge(event(guarantee))
 
 
-def test_a_budget_protects_as_many_records_as_it_says():
+def test_events_have_to_protect_as_many_records_as_the_budget():
     ledger = Ledger(Budget(1.0, relation=ReplaceOne(3)))
     with pytest.raises(ValueError, match="3 records"):
         ledger.charge(event(relation=ReplaceOne(2)))
@@ -85,7 +85,7 @@ guarantees = st.one_of(
 
 
 @given(st.lists(guarantees, max_size=12), st.sampled_from([0.0, 1e-6, 1e-3]))
-def test_what_was_admitted_keeps_the_promise(found, delta):
+def test_admitted_events_stay_within_the_budget(found, delta):
     budget = Budget(1.0, delta)
     ledger = Ledger(budget)
     for guarantee in found:
@@ -98,7 +98,7 @@ def test_what_was_admitted_keeps_the_promise(found, delta):
 
 
 @given(st.lists(guarantees, max_size=6), st.sampled_from([0.0, 1e-6]))
-def test_what_is_left_can_be_spent_and_half_as_much_again_cannot(found, delta):
+def test_what_is_left_can_be_charged_and_half_as_much_again_cannot(found, delta):
     ledger = Ledger(Budget(1.0, delta))
     for guarantee in found:
         if ledger.budget.admits((*ledger.events, event(guarantee))):
@@ -116,7 +116,7 @@ def test_many_small_pure_events_are_cheaper_by_zcdp_than_by_their_sum():
     assert ledger.spent.epsilon < 1 < ledger.events[0].epsilon
 
 
-def test_the_share_for_failures_is_kept_apart():
+def test_deltas_of_events_have_their_own_share():
     one = event(ApproximateDP(0.1, 1e-7))
     with pytest.raises(BudgetExceeded, match=r"delta=1e-07 asked, 0 spent, 1.5625e-08 of"):
         Ledger(Budget(1.0, 1e-6)).charge(one)
@@ -140,7 +140,7 @@ def test_failures_on_one_path_and_inexact_noise_on_another_fit_delta_together():
         Ledger(Budget(1.0, 1e-6, failure_share=1)).charge(event(ZCDP(1e-9)))
 
 
-def test_a_ledger_is_no_place_for_other_things():
+def test_invalid_arguments_of_a_ledger_are_refused():
     with pytest.raises(TypeError, match="Event"):
         Ledger(Budget(1.0)).charge(0.1)
     with pytest.raises(TypeError, match="budget"):

@@ -42,7 +42,7 @@ def filled(path):
     return file
 
 
-def test_a_file_is_a_ledger_that_stays(filled):
+def test_a_ledger_file_keeps_its_charges(filled):
     again = LedgerFile.open(filled.path)
     assert again.data_set == "baseball"
     assert again.budget == Budget(10.0, 1e-6)
@@ -63,7 +63,7 @@ def test_receipts_are_numbered_and_chained(path):
     assert other.charge(event()).hash != receipts[0].hash
 
 
-def test_a_refused_charge_leaves_the_file_as_it_was(path):
+def test_a_refused_charge_leaves_the_file_unchanged(path):
     file = LedgerFile.create(path, Budget(1.0), data_set="x")
     file.charge(event(PureDP(0.75)))
     before = path.read_bytes()
@@ -75,7 +75,7 @@ def test_a_refused_charge_leaves_the_file_as_it_was(path):
 
 
 @pytest.mark.parametrize("taken", ["", "-journal", "-wal"])
-def test_create_never_replaces_what_is_there(path, taken):
+def test_create_never_replaces_an_existing_file(path, taken):
     there = path.with_name(path.name + taken)
     there.write_bytes(b"something")
     with pytest.raises(FileExistsError):
@@ -84,7 +84,7 @@ def test_create_never_replaces_what_is_there(path, taken):
     assert os.listdir(path.parent) == [there.name]
 
 
-def test_create_that_loses_a_race_leaves_the_winner(path, monkeypatch):
+def test_create_does_not_replace_a_file_made_meanwhile(path, monkeypatch):
     fill = ledger_module.fill
 
     def slow(new, header):
@@ -98,7 +98,7 @@ def test_create_that_loses_a_race_leaves_the_winner(path, monkeypatch):
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_a_missing_file_is_not_made(path):
+def test_a_missing_file_is_not_created(path):
     for use in (LedgerFile.open, lambda where: LedgerFile(where).charge(event())):
         with pytest.raises(FileNotFoundError, match="create"):
             use(path)
@@ -106,14 +106,14 @@ def test_a_missing_file_is_not_made(path):
 
 
 @pytest.mark.parametrize("data_set", ["", "a\nb", "\ud800", 3])
-def test_a_data_set_has_a_name(path, data_set):
+def test_a_data_set_needs_a_printable_name(path, data_set):
     with pytest.raises(ValueError, match="data_set"):
         LedgerFile.create(path, Budget(1.0), data_set=data_set)
     assert os.listdir(path.parent) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"text\n" * 1000, bytes(8192), os.urandom(8192)])
-def test_what_is_no_ledger_is_refused_and_left_alone(path, content):
+def test_a_file_that_is_no_ledger_is_refused_and_unchanged(path, content):
     path.write_bytes(content)
     for use in (LedgerFile.open, lambda where: LedgerFile(where).charge(event())):
         with pytest.raises(LedgerRefused, match="ledger"):
@@ -122,7 +122,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(path, content):
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
-def test_a_foreign_database_is_refused_and_left_alone(path, mode):
+def test_a_foreign_database_is_refused_and_unchanged(path, mode):
     sql(path, f"PRAGMA journal_mode = {mode}", "CREATE TABLE charges (serial, event, hash)")
     before = path.read_bytes()
     with pytest.raises(LedgerRefused, match="not a ledger"):
@@ -221,7 +221,7 @@ def test_edits_at_the_head_and_in_the_header_are_refused_by_every_use(filled, st
         ("UPDATE charges SET digest = NULL WHERE serial = 3", "charge 3 is damaged"),
     ],
 )
-def test_edits_of_older_charges_are_refused_by_all_that_reads_them(filled, statement, reason):
+def test_edits_of_older_charges_are_refused_by_every_full_read(filled, statement, reason):
     assert sql(filled.path, statement) == 1
     for use in WHOLE.values():
         with pytest.raises(LedgerRefused, match=reason):
@@ -232,7 +232,7 @@ def test_edits_of_older_charges_are_refused_by_all_that_reads_them(filled, state
     assert filled.left.rho < left.rho
 
 
-def test_a_charge_that_is_looked_for_is_not_found_in_a_row_that_was_edited(filled):
+def test_charge_once_refuses_an_edited_row(filled):
     third = filled.events[2]
     sql(filled.path, "UPDATE charges SET hash = zeroblob(32) WHERE serial = 2")
     with pytest.raises(LedgerRefused, match="charge 3 is damaged"):
@@ -248,7 +248,7 @@ def test_charges_beyond_the_budget_are_refused_however_they_got_there(path, monk
         LedgerFile.open(path)
 
 
-def test_a_ledger_in_use_says_so(path, monkeypatch):
+def test_a_locked_ledger_times_out(path, monkeypatch):
     monkeypatch.setattr(store, "PATIENCE", 0.05)
     file = LedgerFile.create(path, Budget(1.0), data_set="x")
     other = sqlite3.connect(path, isolation_level=None)
@@ -260,7 +260,7 @@ def test_a_ledger_in_use_says_so(path, monkeypatch):
     assert file.charge(event()).serial == 1
 
 
-def test_a_restored_old_copy_is_the_stated_limit(filled):
+def test_a_restored_old_copy_is_accepted_as_documented(filled):
     """A consistent file that has forgotten a charge cannot be told from one that never had it."""
     copy = filled.path.with_name("copy")
     shutil.copy(filled.path, copy)

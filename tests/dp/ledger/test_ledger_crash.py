@@ -43,24 +43,24 @@ def whole(path, known):
     ledger = LedgerFile.open(path)
     # That the totals are those of the entries, too.
     assert ledger.verify() == len(ledger.events)
-    paid = len(ledger.events) - known
-    assert ledger.charge(EVENT).serial == known + paid + 1
-    assert ledger.spent.epsilon == (known + paid + 1) / 1000
-    return paid
+    charged = len(ledger.events) - known
+    assert ledger.charge(EVENT).serial == known + charged + 1
+    assert ledger.spent.epsilon == (known + charged + 1) / 1000
+    return charged
 
 
 def steps(folder, step=charge_then_release):
     """Killed before each step of a charge."""
-    found = {"unpaid": 0, "unused": 0, "used": 0, "journals": 0}
+    found = {"uncharged": 0, "unused": 0, "used": 0, "journals": 0}
     first = made(os.path.join(folder, "first.ledger"), 2)
     begin = lambda number: shutil.copy(first, os.path.join(folder, f"{number}.ledger"))
     for path, _, wrote in killed_everywhere(begin, step):
         found["journals"] += os.path.exists(path + "-journal")
-        paid, released = whole(path, 2), len(wrote)
-        assert paid <= 1 and released <= 1
-        found["unpaid"] += released > paid
-        found["unused"] += paid > released
-        found["used"] += paid == released == 1
+        charged, released = whole(path, 2), len(wrote)
+        assert charged <= 1 and released <= 1
+        found["uncharged"] += released > charged
+        found["unused"] += charged > released
+        found["used"] += charged == released == 1
     return found
 
 
@@ -95,7 +95,7 @@ def torn(folder):
 def kills(folder, count):
     """Charge until killed, at any moment."""
     dice = random.Random(7)
-    found = {"released": 0, "journals": 0, "unpaid": 0}
+    found = {"released": 0, "journals": 0, "uncharged": 0}
     for i in range(int(count) // 20):
         path, known = made(os.path.join(folder, f"{i}.ledger"), 0), 0
 
@@ -114,10 +114,10 @@ def kills(folder, count):
             released += len(wrote)
             found["released"] += released
             found["journals"] += os.path.exists(path + "-journal")
-            paid = whole(path, known)
-            found["unpaid"] += max(released - paid, 0)
-            assert abs(paid - released) <= 1
-            known += paid + 1
+            charged = whole(path, known)
+            found["uncharged"] += max(released - charged, 0)
+            assert abs(charged - released) <= 1
+            known += charged + 1
     return found
 
 
@@ -155,20 +155,20 @@ def creations(folder):
 
 def test_kills_before_every_step_lose_no_charge(tmp_path):
     found = drive(DRIVER, "steps", tmp_path)
-    assert found["unpaid"] == 0
+    assert found["uncharged"] == 0
     # Died between the charge and its release; and before the next charge, or not at all.
     assert (found["unused"], found["used"]) == (1, 2)
     # Died inside the transaction: before its second change, and before it is committed.
     assert found["journals"] == 2
 
 
-def test_the_kills_find_releases_that_come_before_their_charge(tmp_path):
+def test_the_kills_detect_a_release_before_its_charge(tmp_path):
     found = drive(DRIVER, "early", tmp_path)
-    assert found["unpaid"] > 5
+    assert found["uncharged"] > 5
     assert found["journals"] == 2
 
 
-def test_writes_that_end_half_way_are_undone(tmp_path):
+def test_partial_writes_are_rolled_back(tmp_path):
     found = drive(DRIVER, "torn", tmp_path)
     assert found["journal"] > 3
     # Their journals were there to put pages back that had been overwritten.
@@ -176,7 +176,7 @@ def test_writes_that_end_half_way_are_undone(tmp_path):
     assert found["done"] > 0
 
 
-def test_eight_processes_racing_for_the_last_unit_have_one_winner(tmp_path):
+def test_of_eight_processes_one_charges_the_last_unit(tmp_path):
     assert drive(DRIVER, "races", tmp_path, 10)["wins"] == [1] * 10
 
 
@@ -190,4 +190,4 @@ def test_a_killed_create_leaves_a_whole_ledger_or_none(tmp_path):
 def test_2000_kills_at_any_moment_lose_no_charge(tmp_path):
     found = drive(DRIVER, "kills", tmp_path, 2000)
     print(found)
-    assert found["unpaid"] == 0
+    assert found["uncharged"] == 0

@@ -57,7 +57,7 @@ def test_other_work_is_charged_on_its_own(tmp_path, changes):
     assert file.charge_once(event(**changes)).serial == 2
 
 
-def test_a_receipt_of_either_kind_is_the_same(file, tmp_path):
+def test_charge_once_returns_the_same_receipt_again(file, tmp_path):
     assert file.charge_once(event()) == file.charge_once(event())
     serial, kept = file.charge_once(event())[1:]
     copy = tmp_path / "copy"
@@ -65,7 +65,7 @@ def test_a_receipt_of_either_kind_is_the_same(file, tmp_path):
     assert LedgerFile.open(copy).charge_once(event())[1:] == (serial, kept)
 
 
-def test_what_is_there_needs_no_budget_and_what_is_not_does(file):
+def test_only_new_events_need_budget(file):
     file.charge_once(event(1.0))
     assert file.charge_once(event(1.0)).serial == 1
     before = file.path.read_bytes()
@@ -74,7 +74,7 @@ def test_what_is_there_needs_no_budget_and_what_is_not_does(file):
     assert file.path.read_bytes() == before
 
 
-def test_a_damaged_ledger_is_not_taken_for_a_charge(file):
+def test_charge_once_refuses_a_damaged_ledger(file):
     file.charge_once(event())
     content = file.path.read_bytes()
     file.path.write_bytes(content.replace(b"run 1", b"run 2"))
@@ -100,12 +100,12 @@ def racers(path, event):
 """
 
 
-def test_processes_that_race_for_one_charge_make_one(file):
+def test_racing_processes_make_one_charge(file):
     assert drive(RACERS, "racers", file.path, event().to_json()) == ["1"] * 8
     assert len(file.events) == 1
 
 
-def test_a_ledger_has_a_name_of_its_own_that_stays(file, tmp_path):
+def test_the_identity_of_a_ledger_is_unique_and_stays(file, tmp_path):
     other = LedgerFile.create(tmp_path / "other", Budget(1.0), data_set="x")
     assert file.identity != other.identity
     assert len(file.identity) == 32
@@ -124,7 +124,7 @@ def filled(file):
 @pytest.mark.parametrize(
     "budget", [Budget(2.0), Budget(0.6), Budget(1.0, 1e-6), Budget(5.0, 1e-3, failure_share=0.5)]
 )
-def test_another_budget_that_holds_what_is_spent_is_kept_to(file, budget):
+def test_a_new_budget_that_fits_the_charges_takes_effect(file, budget):
     events = filled(file).events
     file.set_budget(budget)
     again = LedgerFile.open(file.path)
@@ -139,7 +139,7 @@ def test_another_budget_that_holds_what_is_spent_is_kept_to(file, budget):
 
 
 @pytest.mark.parametrize("budget", [Budget(0.59), Budget(9.0, relation=ReplaceOne(2))])
-def test_a_budget_that_does_not_hold_what_is_spent_is_refused(file, budget):
+def test_a_new_budget_below_the_charges_is_refused(file, budget):
     filled(file)
     before = file.path.read_bytes()
     with pytest.raises(BudgetExceeded):
@@ -147,7 +147,7 @@ def test_a_budget_that_does_not_hold_what_is_spent_is_refused(file, budget):
     assert file.path.read_bytes() == before
 
 
-def test_a_budget_without_delta_does_not_hold_zcdp(tmp_path):
+def test_a_new_budget_without_delta_is_refused_after_zcdp_charges(tmp_path):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-6), data_set="x")
     file.charge(event(guarantee=ZCDP(0.001)))
     with pytest.raises(BudgetExceeded):
@@ -155,11 +155,11 @@ def test_a_budget_without_delta_does_not_hold_zcdp(tmp_path):
     assert file.budget == Budget(1.0, 1e-6)
 
 
-def test_a_budget_is_a_budget(file):
+def test_a_new_budget_has_to_be_a_budget(file):
     with pytest.raises(TypeError, match="Budget"):
         file.set_budget(3.0)
 
 
-def test_a_ledger_needs_a_folder(tmp_path):
+def test_create_needs_an_existing_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         LedgerFile.create(tmp_path / "no" / "ledger", Budget(1.0), data_set="x")

@@ -33,7 +33,7 @@ def open_umask():
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_a_ledger_is_private_before_it_has_content_and_after(tmp_path, monkeypatch):
+def test_a_ledger_is_readable_by_its_owner_only_from_the_start(tmp_path, monkeypatch):
     seen = []
     connect = sqlite3.connect
 
@@ -54,7 +54,7 @@ def test_a_ledger_is_private_before_it_has_content_and_after(tmp_path, monkeypat
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_who_shares_a_ledger_keeps_the_mode_that_was_given(tmp_path):
+def test_a_changed_file_mode_is_kept(tmp_path):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0), data_set="x")
     file.path.chmod(0o660)
     file.charge(EVENT)
@@ -62,7 +62,7 @@ def test_who_shares_a_ledger_keeps_the_mode_that_was_given(tmp_path):
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_sqlite_alone_would_let_everybody_read(tmp_path):
+def test_sqlite_alone_would_make_the_file_readable_by_all(tmp_path):
     """The control: without a mode of its own the file has that of the umask."""
     sqlite3.connect(tmp_path / "plain").execute("CREATE TABLE t (x)").connection.close()
     assert modes(tmp_path)["plain"] & 0o044

@@ -1,4 +1,4 @@
-"""Budget set aside for charges to come: against a model that counts, and shown."""
+"""Reservations of budget for later charges, compared with a model, and in the command line."""
 
 import json
 from dataclasses import replace
@@ -36,7 +36,7 @@ def file(tmp_path):
     return LedgerFile.create(tmp_path / "ledger", Budget(1.0), data_set="x")
 
 
-def test_what_does_not_fit_is_refused_as_a_whole_and_before_any_of_it(file):
+def test_a_reservation_that_does_not_fit_is_refused_as_a_whole(file):
     file.charge(OTHER)
     before = file.path.read_bytes()
     with pytest.raises(
@@ -60,7 +60,7 @@ def test_as_many_charges_as_were_reserved_are_admitted_and_no_more(file):
         file.charge(event())
 
 
-def test_others_are_refused_what_is_reserved_and_told_why(file):
+def test_other_charges_cannot_use_reserved_budget(file):
     file.charge(OTHER)
     file.reserve(event(), times=8)
     assert file.left.epsilon == 0.1
@@ -90,14 +90,14 @@ def test_others_are_refused_what_is_reserved_and_told_why(file):
         ({"count": 2}, False),
     ],
 )
-def test_a_charge_draws_if_it_is_the_same_mechanism_for_the_same_price(tmp_path, changes, draws):
+def test_a_charge_draws_if_mechanism_guarantee_relation_and_count_match(tmp_path, changes, draws):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-5), data_set="x")
     file.reserve(event(), times=3)
     file.charge(event(**changes))
     assert file.reservations[1].times == (2 if draws else 3)
 
 
-def test_how_far_noise_is_off_its_law_is_no_part_of_the_price_and_rho_is(tmp_path):
+def test_zcdp_charges_draw_if_rho_matches_whatever_their_delta(tmp_path):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-6), data_set="x")
     file.reserve(event(guarantee=ZCDP(0.001, 1e-15)), times=3)
     file.charge(event(guarantee=ZCDP(0.001, 2e-15)))
@@ -106,8 +106,8 @@ def test_how_far_noise_is_off_its_law_is_no_part_of_the_price_and_rho_is(tmp_pat
     assert file.reservations[1].times == 2
 
 
-def test_a_draw_that_is_off_by_more_than_the_budget_has_for_it_is_refused(tmp_path):
-    """The drawn charge is paid as it is, not as it was reserved."""
+def test_a_draw_with_more_inexact_noise_than_the_budget_allows_is_refused(tmp_path):
+    """A drawn charge costs what it costs itself, not what was reserved."""
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-6), data_set="x")
     file.reserve(event(guarantee=ZCDP(0.001, 1e-15)), times=3)
     with pytest.raises(BudgetExceeded, match="inexact noise"):
@@ -128,10 +128,10 @@ STEPS = st.lists(
 
 
 class Model:
-    """Twenty coins: what is spent, and a list of purses."""
+    """A budget of twenty units: what is charged, and a list of reservations."""
 
     def __init__(self):
-        self.spent, self.purses, self.entries = 0, [], 0
+        self.spent, self.reservations, self.entries = 0, [], 0
 
     def take(self, step):
         done = getattr(self, step[0])(*step[1:])
@@ -140,14 +140,14 @@ class Model:
 
     @property
     def free(self):
-        return 20 - self.spent - sum(COST[kind] * left for _, kind, left in self.purses)
+        return 20 - self.spent - sum(COST[kind] * left for _, kind, left in self.reservations)
 
     def charge(self, kind):
-        for purse in self.purses:
-            if purse[1] == kind:
-                purse[2] -= 1
+        for reservation in self.reservations:
+            if reservation[1] == kind:
+                reservation[2] -= 1
                 self.spent += COST[kind]
-                self.purses = [one for one in self.purses if one[2]]
+                self.reservations = [one for one in self.reservations if one[2]]
                 return True
         fits = COST[kind] <= self.free
         self.spent += COST[kind] * fits
@@ -156,18 +156,18 @@ class Model:
     def reserve(self, kind, times):
         fits = COST[kind] * times <= self.free
         if fits:
-            self.purses.append([self.entries + 1, kind, times])
+            self.reservations.append([self.entries + 1, kind, times])
         return fits
 
     def release(self, serial):
-        kept = [purse for purse in self.purses if purse[0] != serial]
-        done = len(kept) < len(self.purses)
-        self.purses = kept
+        kept = [reservation for reservation in self.reservations if reservation[0] != serial]
+        done = len(kept) < len(self.reservations)
+        self.reservations = kept
         return done
 
 
 @given(STEPS)
-def test_any_sequence_is_admitted_and_refused_as_coins_in_purses_would_be(tmp_path_factory, steps):
+def test_any_sequence_is_admitted_and_refused_as_by_the_model(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("model") / "ledger"
     file, model = LedgerFile.create(path, Budget(2.0), data_set="x"), Model()
 
@@ -184,16 +184,16 @@ def test_any_sequence_is_admitted_and_refused_as_coins_in_purses_would_be(tmp_pa
         else:
             with pytest.raises((BudgetExceeded, ValueError)):
                 take(step)
-        purses = {purse[0]: (purse[1], purse[2]) for purse in model.purses}
+        reservations = {serial: (kind, left) for serial, kind, left in model.reservations}
         kept = {
             serial: (one.event.mechanism, one.times) for serial, one in file.reservations.items()
         }
-        assert kept == purses
+        assert kept == reservations
         assert round(10 * sum(one.epsilon for one in file.events)) == model.spent
         assert round(10 * file.left.epsilon) == model.free
 
 
-def test_what_nobody_drew_can_be_given_back_once(file):
+def test_a_reservation_can_be_cancelled_once(file):
     serial = file.reserve(event(), times=10).serial
     file.charge(event())
     file.charge(event())
@@ -206,7 +206,7 @@ def test_what_nobody_drew_can_be_given_back_once(file):
     assert file.charge(event(0.8)).serial == 5
 
 
-def test_a_reservation_stays_until_it_is_drawn_or_given_back(file):
+def test_a_reservation_stays_in_the_file_until_it_is_drawn_or_cancelled(file):
     file.reserve(event(), times=10)
     file.charge(event())
     again = LedgerFile.open(file.path)
@@ -216,7 +216,7 @@ def test_a_reservation_stays_until_it_is_drawn_or_given_back(file):
         again.charge(OTHER)
 
 
-def test_work_that_goes_on_after_a_crash_draws_once(file):
+def test_charge_once_draws_once(file):
     file.reserve(event(), times=10)
     first = file.charge_once(event())
     assert first.serial == 2
@@ -224,7 +224,7 @@ def test_work_that_goes_on_after_a_crash_draws_once(file):
     assert file.reservations[1].times == 9
 
 
-def test_another_budget_has_to_hold_what_is_reserved_too(file):
+def test_a_new_budget_has_to_fit_reservations_too(file):
     file.charge(OTHER)
     file.reserve(event(), times=5)
     for budget in (Budget(0.59), Budget(9.0, relation=ReplaceOne(2))):
@@ -247,7 +247,7 @@ def test_a_reservation_has_to_protect_as_many_records_as_the_budget(tmp_path):
 
 
 @pytest.mark.parametrize("times", [0, -1, True, 1.5, "2"])
-def test_times_is_a_whole_number_above_zero(file, times):
+def test_times_has_to_be_a_positive_integer(file, times):
     with pytest.raises((TypeError, ValueError), match="times"):
         file.reserve(event(), times=times)
     with pytest.raises(TypeError, match="Event"):
@@ -279,7 +279,7 @@ def reserved(times):
     )
 
 
-def test_entries_are_written_as_the_format_says(tmp_path):
+def test_entries_in_the_documented_format_are_read(tmp_path):
     path = tmp_path / "old"
     write_version_1(path, [reserved(4), event().to_json(), '{"release":1}'])
     file = LedgerFile.open(path)
@@ -304,7 +304,7 @@ def test_entries_are_written_as_the_format_says(tmp_path):
         ([reserved(10), OTHER.to_json()], "exceed its budget"),
     ],
 )
-def test_entries_that_cannot_be_are_refused(tmp_path, texts, reason):
+def test_invalid_entries_are_refused(tmp_path, texts, reason):
     """Rightly chained: what a forger or another version makes."""
     path = tmp_path / "forged"
     write_version_1(path, texts)
@@ -312,7 +312,7 @@ def test_entries_that_cannot_be_are_refused(tmp_path, texts, reason):
         LedgerFile.open(path)
 
 
-def test_show_has_reservations_and_release_ends_them(file):
+def test_ledger_show_lists_reservations_and_release_cancels_them(file):
     file.charge(OTHER)
     file.reserve(event(), times=4)
     file.charge(event())

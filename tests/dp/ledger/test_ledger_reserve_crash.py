@@ -120,7 +120,7 @@ def killed_in(folder, use, before, after):
 def kills(folder, count):
     """Killed while reserving and drawing, at any moment: what is set aside was not drawn."""
     dice = random.Random(7)
-    found = {"drawn": 0, "left": 0, "unpaid": 0}
+    found = {"drawn": 0, "left": 0, "uncharged": 0}
     path = os.path.join(folder, "ledger")
     LedgerFile.create(path, Budget(1000.0), data_set="crash")
 
@@ -140,10 +140,10 @@ def kills(folder, count):
         os.kill(pid, signal.SIGKILL)
         _, told = ended(pid, pipe)
         spent, aside = whole(path)
-        paid = spent - before
-        found["unpaid"] += max(len(told) - paid, 0)
-        found["drawn"] += paid
-        assert aside == max(5 - paid, 0)
+        charged = spent - before
+        found["uncharged"] += max(len(told) - charged, 0)
+        found["drawn"] += charged
+        assert aside == max(5 - charged, 0)
         file = LedgerFile.open(path)
         found["left"] += len(file.reservations)
         for serial in file.reservations:
@@ -153,20 +153,20 @@ def kills(folder, count):
 '''
 
 
-def test_of_six_processes_that_reserve_more_than_half_one_wins(tmp_path):
+def test_of_six_processes_that_reserve_more_than_half_one_succeeds(tmp_path):
     assert drive(DRIVER, "reservers", tmp_path, 4)["wins"] == [1] * 4
 
 
 @pytest.mark.parametrize("order", ["holders", "last_holders"])
-def test_whoever_has_reserved_gets_it_while_others_take_the_rest(tmp_path, order):
+def test_a_reservation_is_kept_while_other_processes_charge_the_rest(tmp_path, order):
     assert drive(DRIVER, order, tmp_path, 3)["found"] == [[8, 4]] * 3
 
 
-def test_whoever_has_not_reserved_is_overtaken(tmp_path):
+def test_without_a_reservation_other_processes_use_up_the_budget(tmp_path):
     assert drive(DRIVER, "unheld", tmp_path, 1)["found"] == [[0, 12]]
 
 
-def test_kills_before_every_step_lose_neither_charges_nor_what_is_set_aside(tmp_path):
+def test_kills_before_every_step_lose_neither_charges_nor_reservations(tmp_path):
     for stage, found in drive(DRIVER, "steps", tmp_path).items():
         assert found["before"] > 5, stage
         # Died before it was told of what was done, or not at all.
@@ -175,7 +175,7 @@ def test_kills_before_every_step_lose_neither_charges_nor_what_is_set_aside(tmp_
 
 
 @pytest.mark.slow
-def test_200_kills_at_any_moment_lose_neither_charges_nor_what_is_set_aside(tmp_path):
+def test_200_kills_at_any_moment_lose_neither_charges_nor_reservations(tmp_path):
     found = drive(DRIVER, "kills", tmp_path, 200)
     print(found)
-    assert found["unpaid"] == 0
+    assert found["uncharged"] == 0

@@ -1,4 +1,4 @@
-"""The running totals of a ledger's file: what they decide, what they save, what they are worth."""
+"""The running totals of a ledger's file: decisions, work that they save, and forged totals."""
 
 import json
 import sqlite3
@@ -37,25 +37,25 @@ class AllEvents:
         self.budget, self.log = budget, []
 
     def replayed(self, also=None):
-        """Charges, and purses of (number, event, how many are left)."""
-        charges, purses = [], []
+        """Charges, and reservations of (number, event, how many are left)."""
+        charges, reservations = [], []
         for number, (act, what, times) in enumerate([*self.log, *([also] if also else [])], 1):
             if act == "reserve":
-                purses.append([number, what, times])
+                reservations.append([number, what, times])
             elif act == "release":
-                purses = [purse for purse in purses if purse[0] != what]
+                reservations = [one for one in reservations if one[0] != what]
             else:
                 charges.append(what)
-                for purse in purses:
-                    if alike(purse[1], what):
-                        purse[2] -= 1
+                for reservation in reservations:
+                    if alike(reservation[1], what):
+                        reservation[2] -= 1
                         break
-                purses = [purse for purse in purses if purse[2]]
-        return charges, purses
+                reservations = [reservation for reservation in reservations if reservation[2]]
+        return charges, reservations
 
     def taken(self, also=None):
-        charges, purses = self.replayed(also)
-        return charges + [one for _, one, left in purses for _ in range(left)]
+        charges, reservations = self.replayed(also)
+        return charges + [one for _, one, left in reservations for _ in range(left)]
 
     def admits(self, events):
         """Written out again: each sum of `Budget`, exact, over single releases."""
@@ -76,9 +76,9 @@ class AllEvents:
 
     def do(self, act, what, times):
         """Whether it is admitted; if so, it has happened."""
-        _, purses = self.replayed()
+        _, reservations = self.replayed()
         if act == "release":
-            fits = what in [number for number, _, _ in purses]
+            fits = what in [number for number, _, _ in reservations]
         elif what.relation.records < self.budget.relation.records:
             fits = False
         else:
@@ -88,8 +88,8 @@ class AllEvents:
 
     def refusal(self, event):
         """What a ledger in memory says of a charge, and what is added where some is reserved."""
-        charges, purses = self.replayed(("charge", event, 1))
-        before = (*charges[:-1], *(one for _, one, left in purses for _ in range(left)))
+        charges, reservations = self.replayed(("charge", event, 1))
+        before = (*charges[:-1], *(one for _, one, left in reservations for _ in range(left)))
         said = refusal(Ledger(self.budget, before).charge, event)
         numbers = ", ".join(str(number) for number, _, _ in self.replayed()[1])
         if said and said[0] is BudgetExceeded and numbers:
@@ -100,8 +100,8 @@ class AllEvents:
 def alike(one, other):
     def kind(event):
         guarantee = event.guarantee
-        price = ZCDP(guarantee.rho) if isinstance(guarantee, ZCDP) else guarantee
-        return event.mechanism, price, event.relation, event.count
+        same = ZCDP(guarantee.rho) if isinstance(guarantee, ZCDP) else guarantee
+        return event.mechanism, same, event.relation, event.count
 
     return kind(one) == kind(other)
 
@@ -174,16 +174,16 @@ def test_totals_decide_as_all_events_would(tmp_path_factory, budget, steps):
         else:
             said = refusal(do, file, *step)
         assert oracle.do(*step) == (said is None)
-        _, purses = oracle.replayed()
+        _, reservations = oracle.replayed()
         assert file.left == Ledger(budget, tuple(oracle.taken())).left
         assert {k: (one.event, one.times) for k, one in file.reservations.items()} == {
-            number: (one, left) for number, one, left in purses
+            number: (one, left) for number, one, left in reservations
         }
     assert file.verify() == len(oracle.log)
     assert file.events == tuple(oracle.replayed()[0])
 
 
-def test_the_oracle_finds_totals_that_forget_a_draw(tmp_path, monkeypatch):
+def test_the_oracle_detects_totals_that_forget_a_draw(tmp_path, monkeypatch):
     """What is drawn would stay set aside, too: the next charge is wrongly refused."""
     budget = Budget(1.0)
     file, oracle = LedgerFile.create(tmp_path / "ledger", budget, data_set="x"), AllEvents(budget)
@@ -307,7 +307,7 @@ def test_a_check_raises_what_a_charge_would_and_writes_nothing(tmp_path):
             use("an event")
 
 
-def test_sums_are_exact_however_small_or_many(tmp_path):
+def test_sums_are_exact_for_tiny_and_many_epsilons(tmp_path):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1e10), data_set="x")
     epsilons = (0.1, 5e-324, 1 / 3, 1e-17)
     for epsilon in epsilons:
@@ -317,16 +317,16 @@ def test_sums_are_exact_however_small_or_many(tmp_path):
     assert file.verify() == 4
 
 
-def spent_too_little(path):
+def without_one_charge(path):
     """The totals as they would be with one charge less."""
     totals = json.loads(kept(path)[3])
     return {**totals, "epsilon": str(Fraction(totals["epsilon"]) - Fraction(1, 10))}
 
 
-def test_totals_that_are_short_of_a_charge_are_refused_by_every_use(file):
+def test_totals_without_one_charge_are_refused_by_every_use(file):
     for _ in range(3):
         file.charge(event())
-    less = json.dumps(spent_too_little(file.path), sort_keys=True, separators=(",", ":"))
+    less = json.dumps(without_one_charge(file.path), sort_keys=True, separators=(",", ":"))
     sql(file.path, f"UPDATE ledger SET totals = '{less}'")
     for use in (
         lambda: LedgerFile.open(file.path),
@@ -352,7 +352,7 @@ def test_totals_that_are_short_of_a_charge_are_refused_by_every_use(file):
         {"reserved": []},
     ],
 )
-def test_totals_that_are_wrong_under_a_right_seal_are_found_by_verify(tmp_path, changes):
+def test_wrong_totals_with_a_valid_seal_are_detected_by_verify(tmp_path, changes):
     """The stated limit: a forger's totals are believed until somebody verifies."""
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-6), data_set="x")
     for _ in range(3):
@@ -379,7 +379,7 @@ def test_totals_that_are_wrong_under_a_right_seal_are_found_by_verify(tmp_path, 
         {"more": "1"},
     ],
 )
-def test_totals_that_cannot_be_are_refused_by_every_use(file, changes):
+def test_invalid_totals_are_refused_by_every_use(file, changes):
     forge_totals(file.path, **changes)
     with pytest.raises(LedgerRefused, match=r"damaged|exceed"):
         LedgerFile.open(file.path)
@@ -391,7 +391,7 @@ class DiedError(Exception):
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_row_and_its_totals_are_written_together_or_not_at_all(file, monkeypatch, together):
-    """And were they not, the file would be refused: a charge is never without its price."""
+    """Otherwise the file would be refused: no charge is missing from the totals."""
     file.charge(event())
     before = file.path.read_bytes()
 
@@ -400,7 +400,7 @@ def test_a_row_and_its_totals_are_written_together_or_not_at_all(file, monkeypat
             connection.execute("COMMIT")
         raise DiedError
 
-    monkeypatch.setattr(store, "_keep", die)
+    monkeypatch.setattr(store, "_write_state", die)
     with pytest.raises(DiedError):
         file.charge(event())
     monkeypatch.undo()

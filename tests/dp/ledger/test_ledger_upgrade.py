@@ -52,7 +52,7 @@ def version(path):
     return found
 
 
-def test_an_old_file_is_read_and_left_as_it_is(old):
+def test_an_old_file_is_read_and_not_changed(old):
     before = old.read_bytes()
     file = LedgerFile.open(old)
     assert (file.data_set, file.identity) == ("old", "ab" * 16)
@@ -77,7 +77,7 @@ WRITES = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_the_first_write_upgrades_and_every_entry_keeps_its_place(old, write):
+def test_the_first_write_upgrades_the_file_and_keeps_all_entries(old, write):
     file = LedgerFile.open(old)
     charges = file.charges
     entries = write(file)
@@ -113,7 +113,7 @@ def test_upgraded_totals_are_the_sums_of_all_charges(old):
     assert [serial for serial, _ in totals["reserved"]] == [6]
 
 
-def test_what_is_refused_upgrades_nothing(old):
+def test_a_refused_charge_does_not_upgrade_the_file(old):
     before = old.read_bytes()
     with pytest.raises(BudgetExceeded):
         LedgerFile(old).charge(event(99, guarantee=PureDP(5.0)))

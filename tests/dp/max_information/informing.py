@@ -7,7 +7,7 @@ from scipy import stats
 
 
 def excess(joint, product, nats):
-    """The least beta for which `nats` hold: the event O = {joint > e^nats product} is the worst."""
+    """The least beta for which `nats` hold; the worst event is O = {joint > e^nats product}."""
     nats = np.minimum(np.reshape(nats, np.shape(nats) + (1,) * 2), 700)
     return np.maximum(joint - np.exp(nats) * product, 0).sum(axis=(-1, -2))
 
@@ -22,14 +22,14 @@ def neighbours(sets):
     return np.argwhere(apart == 1)
 
 
-def product_law(sets, laws):
-    """Chances of the data sets; `laws` has a law for every record, (..., n, letters)."""
+def product_distribution(sets, marginals):
+    """Probabilities of the data sets; `marginals` is of every record, (..., n, letters)."""
     n = sets.shape[1]
-    return np.prod([laws[..., i, :][..., sets[:, i]] for i in range(n)], axis=0)
+    return np.prod([marginals[..., i, :][..., sets[:, i]] for i in range(n)], axis=0)
 
 
-def skewed_laws(rng, batch, n, letters):
-    """Random laws of the records, many of them far from uniform."""
+def skewed_marginals(rng, batch, n, letters):
+    """Random distributions of the records, many of them far from uniform."""
     power = rng.choice([0.2, 1.0, 5.0], size=(batch, 1, 1))
     raw = rng.gamma(power, size=(batch, n, letters)) + 1e-12
     return raw / raw.sum(axis=-1, keepdims=True)
@@ -68,17 +68,17 @@ def _softmax(logits):
     return raw / raw.sum(axis=-1, keepdims=True)
 
 
-def joint_and_product(channel, law):
-    """Laws of (X, A) and of independent copies, (batch, data set, output)."""
-    joint = law[..., None] * channel
-    return joint, law[..., None] * joint.sum(axis=-2, keepdims=True)
+def joint_and_product(channel, prior):
+    """Distributions of (X, A) and of independent copies, (batch, data set, output)."""
+    joint = prior[..., None] * channel
+    return joint, prior[..., None] * joint.sum(axis=-2, keepdims=True)
 
 
 def response_excess(n, epsilon, weight, nats):
-    """`excess` of randomised response on n bits that are 1 with chance `weight`, at once exact.
+    """The exact `excess` of randomised response on n bits that are 1 with probability `weight`.
 
-    Each record adds ln P(a|x)/P(a); sums over how many outputs are 1 and how many of these, and of
-    the others, tell the truth.
+    Each record adds ln P(a|x)/P(a) to the loss. The sum is over the number of outputs that are 1,
+    and over the numbers of true answers among these and among the others.
     """
     truth = 1 / (1 + np.exp(-epsilon))
     ones = weight * truth + (1 - weight) * (1 - truth)

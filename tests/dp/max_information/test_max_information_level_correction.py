@@ -1,4 +1,4 @@
-"""The level for tests on data that private results were chosen from."""
+"""The corrected level of tests on data that private results were computed from."""
 
 import math
 from fractions import Fraction
@@ -39,10 +39,10 @@ def event(guarantee, n=1000, count=1, records=1):
 
 @pytest.mark.parametrize(("n", "epsilon"), [(1000, 0.03), (1000, 0.1), (10**4, 0.03)])
 @pytest.mark.parametrize("alpha", [0.01, 0.05])
-def test_agreement_with_randomised_responses_errs_as_rarely_as_promised(n, epsilon, alpha):
-    """The analyst tests whether the bits agree with the responses told: the worst test there is.
+def test_agreement_with_randomised_responses_keeps_alpha_at_the_corrected_level(n, epsilon, alpha):
+    """The worst test of an analyst is whether the bits agree with the released responses.
 
-    For bits that have nothing to do with the responses the number that agree is binomial(n, 1/2),
+    For bits that are independent of the responses the number that agree is binomial(n, 1/2),
     so its p-value is valid for each fixed test; the true number is binomial(n, truth).
     """
     truth = 1 / (1 + math.exp(-epsilon))
@@ -83,7 +83,7 @@ def test_the_level_of_pure_privacy_has_a_closed_lower_bound():
                 assert level == pytest.approx(math.exp(-(root**2)), rel=1e-3)
 
 
-def test_no_power_is_said_truthfully():
+def test_a_level_without_power_is_reported_as_zero():
     found = corrected_level(0.05, PureDP(1.0), n=10**6)
     assert found.level == 0
     assert 170_000 < found.bits < 190_000
@@ -116,7 +116,7 @@ def test_zcdp_takes_the_better_of_two_theorems():
         assert found == pytest.approx(max(both), rel=1e-9)
 
 
-def test_noise_off_its_law_costs_its_share():
+def test_noise_off_its_ideal_distribution_costs_its_total_variation():
     """(1 + 2^k) v more in beta."""
     v = 1e-6
     exact, off = (corrected_level(0.05, ZCDP(1e-4, delta), n=1000) for delta in (0.0, v))
@@ -174,13 +174,13 @@ def test_mixed_events_are_composed_as_approximate_privacy():
         [event(ApproximateDP(300.0, 1e-3), n=10)],
     ],
 )
-def test_events_that_often_fail_leave_nothing(events):
+def test_events_that_often_fail_leave_no_level(events):
     found = corrected_level_after(0.05, events)
     assert found.level < 1e-300
     assert max_information_after(events, beta=0.025).bits > 1000
 
 
-def test_a_choice_among_ten_costs_a_factor_of_alpha_in_any_order():
+def test_a_choice_among_ten_divides_alpha_by_ten_in_any_order():
     steps = [event(PureDP(0.03)), DescriptionLength(2), DescriptionLength(5)]
     found = corrected_level_after(0.05, steps)
     assert found == corrected_level_after(0.05, steps[::-1])
@@ -209,7 +209,7 @@ def test_beta_not_below_alpha_names_the_theorem():
     assert pure(0.1, 10).at(0.01).level(0.05) > 0
 
 
-def test_mistakes_are_answered():
+def test_invalid_arguments_are_refused():
     with pytest.raises(ValueError, match="different n"):
         corrected_level_after(0.05, [event(PureDP(0.1)), event(PureDP(0.1), n=10)])
     with pytest.raises(ValueError, match="at least one"):

@@ -1,4 +1,4 @@
-"""Between mutual information and max-information, and description lengths."""
+"""Conversions between mutual information and max-information, and description lengths."""
 
 import itertools
 import math
@@ -25,8 +25,8 @@ from dpmic_jax.dp.max_information import (
 )
 
 
-def random_laws(rng, batch, rows=5, columns=6):
-    """Joint laws, some nearly independent and some nearly not, and those of independent copies."""
+def random_distributions(rng, batch, rows=5, columns=6):
+    """Joint distributions, some nearly independent, some far from it, and independent copies."""
     power = rng.choice([0.05, 0.5, 5.0], size=(batch, 1))
     joint = rng.gamma(np.broadcast_to(power, (batch, rows * columns))) + 1e-12
     joint = (joint / joint.sum(axis=1, keepdims=True)).reshape(batch, rows, columns)
@@ -38,9 +38,9 @@ def information(joint, product):
 
 
 def rejections(joint, product, level):
-    """The most that an event of chance `level` for independent copies has for the joint law.
+    """The largest joint probability of an event that has `level` for independent copies.
 
-    Neyman and Pearson: cells by their ratio, the last one in part.
+    By Neyman and Pearson: cells in the order of their ratio, the last one in part.
     """
     order = np.argsort(-(joint / product).ravel())
     p, q = joint.ravel()[order].cumsum(), product.ravel()[order].cumsum()
@@ -48,8 +48,8 @@ def rejections(joint, product, level):
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
-def test_no_law_errs_more_than_alpha_at_the_level_of_its_information(rng, alpha):
-    joint, product = random_laws(rng, 80)
+def test_no_distribution_errs_more_than_alpha_at_the_level_of_its_information(rng, alpha):
+    joint, product = random_distributions(rng, 80)
     for j, q, nats in zip(joint, product, information(joint, product), strict=True):
         found = InformationTheorem(nats=nats, laws=Laws.ANY).corrected(alpha)
         assert rejections(j, q, found.level) <= alpha
@@ -62,8 +62,8 @@ def test_no_law_errs_more_than_alpha_at_the_level_of_its_information(rng, alpha)
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
 @pytest.mark.parametrize("many", [20, 10**4, 10**9])
-def test_the_level_is_attained_by_telling_one_of_many_values_now_and_then(alpha, many):
-    """X is one of `many`, A = X with chance alpha and any other else: {A = X} has chance 1/many."""
+def test_the_level_is_attained_by_revealing_one_of_many_values_with_probability_alpha(alpha, many):
+    """A = X with probability alpha, else another of `many` values; for copies P(A = X) = 1/many."""
     if 1 / many >= alpha:
         return
     nats = alpha * math.log(alpha * many)
@@ -75,7 +75,7 @@ def test_the_level_is_attained_by_telling_one_of_many_values_now_and_then(alpha,
 
 @pytest.mark.parametrize("nats", [1e-4, 0.03, 1.0, 50.0])
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.3])
-def test_older_corrections_say_less(nats, alpha):
+def test_older_corrections_give_lower_levels(nats, alpha):
     best = InformationTheorem(nats=nats, laws=Laws.ANY).corrected(alpha).level
     bits = nats / math.log(2)
     printed = alpha / 2 * 2 ** (-2 / alpha * (bits + 0.54))
@@ -92,8 +92,8 @@ def test_lemma_1_5_is_in_bits_on_both_sides():
     assert lemma_1_5(math.log(2), 0.1, Laws.ANY).bits == pytest.approx(15.4, rel=1e-9)
 
 
-def test_information_of_laws_with_little_max_information(rng):
-    joint, product = random_laws(rng, 80)
+def test_theorem_e_bounds_the_information_of_random_distributions(rng):
+    joint, product = random_distributions(rng, 80)
     exact = information(joint, product)
     for bits in (0.1, 1.0, 3.0):
         beta = excess(joint, product, np.full(80, bits * math.log(2)))
@@ -125,30 +125,33 @@ def test_lemma_1_5_names_its_range():
 
 @pytest.mark.parametrize("values", [1, 2, 3, 10])
 @pytest.mark.parametrize("beta", [1e-3, 0.025, 0.15, 0.4])
-def test_outputs_of_few_values_and_the_worst_of_them(rng, values, beta):
+def test_theorem_f_holds_for_results_of_few_values_and_is_attained(rng, values, beta):
     bound = DescriptionLength(values).at(beta)
     assert bound.laws is Laws.ANY
     assert bound.bits <= description_length(values, beta).bits
     channel = rng.dirichlet(np.full(values, 0.2), size=(500, 8))
-    law = rng.dirichlet(np.full(8, 0.3), size=500)
-    joint, product = joint_and_product(channel, law)
+    prior = rng.dirichlet(np.full(8, 0.3), size=500)
+    joint, product = joint_and_product(channel, prior)
     assert excess(joint, product, in_nats(bound)).max() <= beta
-    # The value itself as the output: equal chances, or m - 1 of 2^-bits / 2 and one of the rest.
+    # The value itself as the output: uniform, or m - 1 values of 2^-bits / 2 and one of the rest.
     half = min(2**-bound.bits / 2, 1 / values)
-    laws = [np.full(values, 1 / values), np.r_[np.full(values - 1, half), 1 - (values - 1) * half]]
-    attained = [excess(*joint_and_product(np.eye(values), each), in_nats(bound)) for each in laws]
+    priors = [
+        np.full(values, 1 / values),
+        np.r_[np.full(values - 1, half), 1 - (values - 1) * half],
+    ]
+    attained = [excess(*joint_and_product(np.eye(values), each), in_nats(bound)) for each in priors]
     if bound.bits > 0:
         assert max(attained) == pytest.approx(beta, rel=1e-8)
-        less = [excess(*joint_and_product(np.eye(values), e), in_nats(bound) / 1.5) for e in laws]
+        less = [excess(*joint_and_product(np.eye(values), e), in_nats(bound) / 1.5) for e in priors]
         assert max(less) > beta
 
 
-def test_the_printed_description_length():
+def test_the_description_length_is_as_printed():
     assert description_length(8, 0.25).bits == pytest.approx(5, rel=1e-9)
 
 
 def test_bonferroni_needs_no_beta_and_is_attained():
-    """m disjoint events of chance alpha / m each, and the output says which one came."""
+    """m disjoint events of probability alpha / m each, and the output says which one occurred."""
     for values in (1, 3, 50):
         found = DescriptionLength(values).corrected(0.05)
         assert found.level == pytest.approx(0.05 / values, rel=1e-12)
@@ -166,17 +169,17 @@ def test_composition_holds_for_two_steps_of_any_distribution(rng):
     response = np.exp(-epsilon * apart)
     response /= response.sum(axis=1, keepdims=True)
     for _ in range(300):
-        law = rng.dirichlet(np.full(8, 0.3))
+        prior = rng.dirichlet(np.full(8, 0.3))
         choice = rng.dirichlet([0.2, 0.2], size=8)
         turned = sets[:, ::-1].dot([4, 2, 1])
         both = np.concatenate(
             [choice[:, :1] * response, choice[:, 1:] * response[:, turned]], axis=1
         )
-        joint, product = joint_and_product(both, law)
+        joint, product = joint_and_product(both, prior)
         assert excess(joint, product, in_nats(bound)) <= bound.beta
 
 
-def test_composition_adds_bits_and_betas_and_keeps_the_first_law():
+def test_composition_adds_bits_and_betas_and_keeps_the_first_assumption():
     first = pure(0.1, 100).at(0.01)
     bound = compose([first, DescriptionLength(4).at(0.02), pure_any(0.1, 100)])
     assert bound.bits >= first.bits + DescriptionLength(4).at(0.02).bits + 10 / math.log(2)
@@ -198,10 +201,10 @@ def test_a_bound_for_independent_records_may_not_come_second():
         compose([])
 
 
-def test_the_other_order_does_break():
-    """After n - 1 bits about n fair ones, a step that tells little about fair bits tells the last.
+def test_a_bound_for_independent_records_fails_as_a_second_step():
+    """After n - 1 bits about n fair ones, a step with little about fair bits reveals the last.
 
-    First tell d_i = x_i xor x_1. Then, private, whether the number of x_i xor d_i plus Laplace
+    First release d_i = x_i xor x_1. Then, privately, whether the number of x_i xor d_i plus Laplace
     noise is above n/2: after d that number is 0 or n.
     """
     n, epsilon, beta = 101, 0.1, 0.01

@@ -10,9 +10,9 @@ from informing import (
     in_nats,
     joint_and_product,
     neighbours,
-    product_law,
+    product_distribution,
     response_excess,
-    skewed_laws,
+    skewed_marginals,
     uniform_response_excess,
 )
 from scipy import optimize, stats
@@ -38,13 +38,13 @@ LOG2 = math.log(2)
 def test_no_ratio_has_a_larger_truncated_moment_and_two_values_attain_it(rng, s, c):
     base, weight = (float(each) for each in step(np.asarray(s), np.asarray(c)))
     values = np.exp(c * rng.normal(scale=1.5, size=(3000, 6)))
-    law = rng.dirichlet(np.full(6, 0.4), size=3000)
-    values /= (values * law).sum(axis=1, keepdims=True)
+    weights = rng.dirichlet(np.full(6, 0.4), size=3000)
+    values /= (values * weights).sum(axis=1, keepdims=True)
     kept = np.abs(np.log(values)) <= c
-    moments = (law * np.where(kept, values ** (1 + s), 0)).sum(axis=1)
-    below = (law * (np.log(values) < -c)).sum(axis=1)
+    moments = (weights * np.where(kept, values ** (1 + s), 0)).sum(axis=1)
+    below = (weights * (np.log(values) < -c)).sum(axis=1)
     assert np.all(moments <= math.exp(base) * (1 + weight * below) * (1 + 1e-12))
-    # Some chance of ratio 0, the rest on e^-c and e^c with mean 1.
+    # A ratio of 0 with some probability, the rest on e^-c and e^c with mean 1.
     for lost in (0.0, 0.1 * (1 - math.exp(-c))):
         top = (1 - (1 - lost) * math.exp(-c)) / (2 * math.sinh(c))
         two = top * math.exp((1 + s) * c) + (1 - lost - top) * math.exp(-(1 + s) * c)
@@ -56,22 +56,22 @@ def exact_delta(channel, pairs, epsilon):
     return np.maximum(first - math.exp(epsilon) * second, 0).sum(axis=-1).max(axis=-1)
 
 
-def tails(channel, law, c):
-    joint, product = joint_and_product(channel, law)
+def tails(channel, prior, c):
+    joint, product = joint_and_product(channel, prior)
     z = np.log(joint) - np.log(product)
     return (joint * (z > c)).sum(axis=(1, 2)), (product * (z < -c)).sum(axis=(1, 2))
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.5])
-def test_tails_of_approximate_privacy(rng, epsilon):
+def test_tails_of_approximate_privacy_are_bounded(rng, epsilon):
     """Any channel is (epsilon, delta)-DP for its own delta."""
     channel = rng.dirichlet(np.full(6, 0.7), size=(4000, 4)) + 1e-9
     channel /= channel.sum(axis=-1, keepdims=True)
-    law = skewed_laws(rng, 4000, 1, 4)[:, 0]
+    prior = skewed_marginals(rng, 4000, 1, 4)[:, 0]
     delta = exact_delta(channel, np.array([(i, j) for i in range(4) for j in range(4)]), epsilon)
     for c in (epsilon * 1.1, epsilon + 0.3, epsilon + 2):
         most = curve_tail(np.full(4000, c)[:, None], np.array([epsilon]), np.ones(1))[:, 0] * delta
-        for tail in tails(channel, law, c):
+        for tail in tails(channel, prior, c):
             assert np.all(tail <= most + 1e-15)
 
 
@@ -89,7 +89,7 @@ def test_the_tail_of_approximate_privacy_is_attained():
 
 
 @pytest.mark.parametrize("rho", [0.01, 0.3])
-def test_tails_of_concentrated_privacy(rng, rho):
+def test_tails_of_concentrated_privacy_are_bounded(rng, rho):
     """Random channels, mixed with their mean until they are rho-zCDP."""
     channel = rng.dirichlet(np.full(5, 0.5), size=(400, 3)) + 1e-6
     channel /= channel.sum(axis=-1, keepdims=True)
@@ -111,9 +111,9 @@ def test_tails_of_concentrated_privacy(rng, rho):
         good = fits(middle)
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     channel = centre + low[:, None, None] * (channel - centre)
-    law = skewed_laws(rng, 400, 1, 3)[:, 0]
+    prior = skewed_marginals(rng, 400, 1, 3)[:, 0]
     for c in rho + math.sqrt(rho) * np.array([0.1, 0.5, 1.0, 2.0, 3.0]):
-        for tail in tails(channel, law, c):
+        for tail in tails(channel, prior, c):
             assert np.all(tail <= rho_tail(np.asarray(c), rho))
 
 
@@ -133,8 +133,8 @@ def test_the_tail_of_concentrated_privacy_has_the_right_exponent():
 def test_no_channel_has_more_than_its_delta_allows(rng, n, letters):
     sets = data_sets(n, letters)
     channel = rng.dirichlet(np.full(4, 3.0), size=(12, len(sets)))
-    law = product_law(sets, skewed_laws(rng, 12, n, letters))
-    joint, product = joint_and_product(channel, law)
+    prior = product_distribution(sets, skewed_marginals(rng, 12, n, letters))
+    joint, product = joint_and_product(channel, prior)
     for each in range(12):
         pairs = neighbours(sets)
         curve = [
@@ -146,23 +146,23 @@ def test_no_channel_has_more_than_its_delta_allows(rng, n, letters):
 
 @pytest.mark.parametrize(("n", "epsilon", "delta"), [(500, 0.05, 1e-9), (2000, 0.02, 1e-12)])
 @pytest.mark.parametrize("beta", [1e-3, 0.025])
-def test_responses_that_tell_all_with_chance_delta_keep_it(n, epsilon, delta, beta):
+def test_responses_that_reveal_all_with_probability_delta_keep_the_bound(n, epsilon, delta, beta):
     bound = approximate(epsilon, delta, n).at(beta)
     assert bound.laws is Laws.PRODUCT
     rest = uniform_response_excess(n, epsilon, in_nats(bound))
     assert delta + (1 - delta) * rest <= beta
-    # What is lost against pure privacy: |Z_i| <= epsilon in place of a range of epsilon.
+    # The loss against pure privacy: |Z_i| <= epsilon in place of a range of epsilon.
     assert bound.bits <= 4.5 * pure(epsilon, n).at(beta).bits
 
 
-def test_two_thirds_of_it_are_broken():
+def test_two_thirds_of_the_bound_are_violated():
     n, epsilon, delta, beta, rare = 3, 1.0, 1e-17, 1e-9, 0.05
     bound = in_nats(approximate(epsilon, delta, n).at(beta))
     assert response_excess(n, epsilon, rare, bound) + delta <= beta
     assert response_excess(n, epsilon, rare, bound / 1.5) > beta
 
 
-def test_nothing_is_promised_once_a_leak_is_likelier_than_beta():
+def test_there_is_no_bound_if_a_leak_is_likelier_than_beta():
     assert approximate(0.1, 1e-4, 1000).at(0.05).bits == math.inf
     found = approximate(0.1, 1e-4, 1000).corrected(0.05)
     assert found.level == 0
@@ -176,7 +176,7 @@ def test_a_count_with_gaussian_noise_keeps_both_bounds(sigma, weight):
     counts, outputs = np.arange(n + 1), np.arange(-200, 261)
     noise = np.exp(-((outputs[None, :] - counts[:, None]) ** 2) / (2 * sigma**2))
     channel = noise / noise.sum(axis=1, keepdims=True)
-    # The loss depends on the count only, so counts may stand for data sets.
+    # The loss depends on the count only, so counts can replace data sets.
     joint, product = joint_and_product(channel, stats.binom.pmf(counts, n, weight))
     for theorem in (concentrated(rho, n), InformationTheorem(nats=n * rho, laws=Laws.PRODUCT)):
         for beta in (1e-3, 0.025):
@@ -184,7 +184,7 @@ def test_a_count_with_gaussian_noise_keeps_both_bounds(sigma, weight):
 
 
 def leaking_response(rho, log_chance):
-    """The largest odds e^e for which responses made with this chance only are rho-zCDP."""
+    """The largest e for which responses of odds e^e, given with this probability, are rho-zCDP."""
     orders = np.concatenate([[1.0001], np.geomspace(1.01, 1e5, 500)])
     low, high = 0.0, 20.0
     for _ in range(50):

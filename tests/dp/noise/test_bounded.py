@@ -1,6 +1,8 @@
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import goodness
 import jax
@@ -33,9 +35,9 @@ SMALL = [
 ]
 
 
-def rows(law, pmf=None):
-    points = range(law.top + 1)
-    return [[(pmf or law.pmf)(v, out) for out in points] for v in points]
+def rows(mechanism, pmf=None):
+    points = range(mechanism.top + 1)
+    return [[(pmf or mechanism.pmf)(v, out) for out in points] for v in points]
 
 
 def exceeds(rows, sensitivity, epsilon):
@@ -49,40 +51,43 @@ def exceeds(rows, sensitivity, epsilon):
     )
 
 
-@pytest.mark.parametrize("law", SMALL)
-def test_every_pair_of_values_and_every_point_keeps_epsilon(law):
-    found = rows(law)
+@pytest.mark.parametrize("mechanism", SMALL)
+def test_every_pair_of_values_and_every_output_is_within_epsilon(mechanism):
+    found = rows(mechanism)
     assert all(sum(row) == 1 for row in found)
-    certificate = law.certificate()
-    assert certificate.epsilon_realised <= Fraction(law.epsilon)
+    certificate = mechanism.certificate()
+    assert certificate.epsilon_realised <= Fraction(mechanism.epsilon)
     assert certificate.delta_numerical == 0
     assert certificate.edge_mass <= certificate.edge_allowed
-    assert not exceeds(found, law.sensitivity, certificate.epsilon_realised)
+    assert not exceeds(found, mechanism.sensitivity, certificate.epsilon_realised)
 
 
-@pytest.mark.parametrize("law", SMALL[:6])
-def test_noise_of_two_thirds_the_scale_is_caught(law):
-    noise = DiscreteLaplace(epsilon=Fraction(law.epsilon) * 3 / 2, sensitivity=law.sensitivity)
-    less = rows(law, lambda v, out: clipped_pmf(noise, v, out, law.top))
+@pytest.mark.parametrize("mechanism", SMALL[:6])
+def test_noise_of_two_thirds_the_scale_is_detected(mechanism):
+    noise = DiscreteLaplace(
+        epsilon=Fraction(mechanism.epsilon) * 3 / 2, sensitivity=mechanism.sensitivity
+    )
+    less = rows(mechanism, lambda v, out: clipped_pmf(noise, v, out, mechanism.top))
     # In a range shorter than the sensitivity the noise has less to hide.
-    sensitivity = min(law.sensitivity, law.top)
-    asked = Fraction(law.epsilon) * sensitivity / law.sensitivity
+    sensitivity = min(mechanism.sensitivity, mechanism.top)
+    asked = Fraction(mechanism.epsilon) * sensitivity / mechanism.sensitivity
     assert exceeds(less, sensitivity, asked)
 
 
-def test_a_dropped_floor_is_caught():
-    for law in SMALL:
-        bare = rows(law, lambda v, out, law=law: clipped_pmf(law.noise, v, out, law.top))
-        broken = exceeds(bare, law.sensitivity, Fraction(law.epsilon))
-        assert broken == (law.certificate().floor > 0)
-    assert sum(law.certificate().floor > 0 for law in SMALL) >= 3
+def test_a_missing_floor_is_detected():
+    for mechanism in SMALL:
+        noise, top = mechanism.noise, mechanism.top
+        bare = rows(mechanism, partial(clipped_pmf, noise, top=top))
+        broken = exceeds(bare, mechanism.sensitivity, Fraction(mechanism.epsilon))
+        assert broken == (mechanism.certificate().floor > 0)
+    assert sum(mechanism.certificate().floor > 0 for mechanism in SMALL) >= 3
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_truncated_geometric_is_definition_4_5(epsilon, n):
-    law, rho = TruncatedGeometric(epsilon=epsilon, n=n), math.exp(-epsilon)
-    assert law.certificate().floor == 0
+    mechanism, rho = TruncatedGeometric(epsilon=epsilon, n=n), math.exp(-epsilon)
+    assert mechanism.certificate().floor == 0
     for f, i in itertools.product(range(n + 1), repeat=2):
         if i == 0:
             expected = rho**f / (1 + rho)
@@ -90,7 +95,7 @@ def test_truncated_geometric_is_definition_4_5(epsilon, n):
             expected = rho ** (n - f) / (1 + rho)
         else:
             expected = (1 - rho) / (1 + rho) * rho ** abs(f - i)
-        assert float(law.pmf(f, i)) == pytest.approx(expected, rel=1e-10)
+        assert float(mechanism.pmf(f, i)) == pytest.approx(expected, rel=1e-10)
 
 
 def test_truncated_geometric_gets_a_floor_where_its_tails_end():
@@ -99,17 +104,19 @@ def test_truncated_geometric_gets_a_floor_where_its_tails_end():
     first = floors.index(True)
     assert all(floors[first:])
     assert 28 <= 20 + first <= 36
-    law = TruncatedGeometric(epsilon=1.0, n=500)
-    assert law.certificate().floor == Fraction(1, 2**40)
-    assert law.pmf(0, 500) == Fraction(1, 2**40) * blind_pmf(500, 500) > 0
-    assert float(law.pmf(250, 251) / law.pmf(250, 250)) == pytest.approx(math.exp(-1), rel=1e-10)
+    mechanism = TruncatedGeometric(epsilon=1.0, n=500)
+    assert mechanism.certificate().floor == Fraction(1, 2**40)
+    assert mechanism.pmf(0, 500) == Fraction(1, 2**40) * blind_pmf(500, 500) > 0
+    assert float(mechanism.pmf(250, 251) / mechanism.pmf(250, 250)) == pytest.approx(
+        math.exp(-1), rel=1e-10
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 40.0])
 @pytest.mark.parametrize("top", [1, 1000, 2**20, 2**30])
-def test_every_size_of_range_is_covered(epsilon, top):
-    law = ClippedLaplace(epsilon=epsilon, sensitivity=16, top=top)
-    certificate = law.certificate()
+def test_every_size_of_range_has_a_certificate(epsilon, top):
+    mechanism = ClippedLaplace(epsilon=epsilon, sensitivity=16, top=top)
+    certificate = mechanism.certificate()
     assert certificate.epsilon_realised <= Fraction(epsilon)
     assert certificate.edge_mass <= certificate.edge_allowed
     assert Fraction(1, 2**33) >= certificate.floor
@@ -118,16 +125,16 @@ def test_every_size_of_range_is_covered(epsilon, top):
 # --- the program ----------------------------------------------------------------------------
 
 
-def inputs(law, floor):
-    return geometric.digits(law.noise.rate), np.uint32(law.top), np.uint32(floor)
+def inputs(mechanism, floor):
+    return geometric.digits(mechanism.noise.rate), np.uint32(mechanism.top), np.uint32(floor)
 
 
 @pytest.mark.parametrize(
     "top", [1, 7, 8, 2**10, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 100))]
 )
-def test_the_floor_draws_a_point_by_its_own_law(top):
-    law = ClippedLaplace(epsilon=30.0, sensitivity=1, top=top)
-    tables, top_, _ = inputs(law, 0)
+def test_the_floor_draws_points_with_the_probabilities_of_blind_pmf(top):
+    mechanism = ClippedLaplace(epsilon=30.0, sensitivity=1, top=top)
+    tables, top_, _ = inputs(mechanism, 0)
     bits = top.bit_length()
     every = np.arange(2**bits, dtype=np.uint32) << np.uint32(32 - bits)
     words = np.full((tables.words + 2, len(every)), 0xFFFFFFFF, np.uint32)
@@ -141,11 +148,11 @@ def test_the_floor_draws_a_point_by_its_own_law(top):
     assert blind_pmf(-1, top) == blind_pmf(top + 1, top) == 0
 
 
-def test_the_floor_comes_up_exactly_below_its_threshold():
-    law = ClippedLaplace(epsilon=20.0, sensitivity=1, top=12)
-    floor = int(law.certificate().floor * 2**64)
+def test_the_floor_is_taken_exactly_below_its_threshold():
+    mechanism = ClippedLaplace(epsilon=20.0, sensitivity=1, top=12)
+    floor = int(mechanism.certificate().floor * 2**64)
     assert floor == 2**24
-    tables, top, floor = inputs(law, floor)
+    tables, top, floor = inputs(mechanism, floor)
     coins = [(0, floor - 1), (0, floor), (1, 0), (0, 0), (0xFFFFFFFF, 0), (0, 0xFFFFFFFF)]
     # All other words at their largest: the noise is 0, and the floor's point 15 - 13 = 2.
     words = np.full((tables.words + 2, len(coins)), 0xFFFFFFFF, np.uint32)
@@ -158,9 +165,9 @@ def test_the_floor_comes_up_exactly_below_its_threshold():
     assert never.tolist() == [7] * len(coins)
 
 
-def test_the_largest_noise_ends_at_the_ends():
-    law = ClippedLaplace(epsilon=1e-5, sensitivity=1000, top=2**30)
-    tables, top, floor = inputs(law, 0)
+def test_the_largest_noise_is_clipped_to_the_ends_of_the_range():
+    mechanism = ClippedLaplace(epsilon=1e-5, sensitivity=1000, top=2**30)
+    tables, top, floor = inputs(mechanism, 0)
     words = np.zeros((tables.words + 2, 2), np.uint32)
     words[-2, 1] = 1
     for value in (0, 5, 2**29, 2**30):
@@ -169,66 +176,67 @@ def test_the_largest_noise_ends_at_the_ends():
 
 
 @pytest.mark.parametrize(
-    ("law", "value"),
+    ("mechanism", "value"),
     [
         (TruncatedGeometric(epsilon=0.5, n=20), 3),
         (TruncatedGeometric(epsilon=0.5, n=2000), 1),
         (ClippedLaplace(epsilon=0.7, sensitivity=3, top=25), 25),
     ],
 )
-def test_releases_follow_the_exact_law_and_no_other_scale(law, value, key):
-    out = law.release(jnp.full(10**6, value, jnp.int32), key=key)
+def test_releases_follow_the_exact_distribution_and_no_other_scale(mechanism, value, key):
+    out = mechanism.release(jnp.full(10**6, value, jnp.int32), key=key)
     counts = np.bincount(out, minlength=30)[:30]
 
-    def p_value(law):
-        top = law.n if isinstance(law, TruncatedGeometric) else law.top
-        expected = np.array([float(law.pmf(value, o)) for o in range(min(30, top + 1))]) * 10**6
+    def p_value(mechanism):
+        top = mechanism.n if isinstance(mechanism, TruncatedGeometric) else mechanism.top
+        points = range(min(30, top + 1))
+        expected = np.array([float(mechanism.pmf(value, o)) for o in points]) * 10**6
         expected = np.append(expected, 10**6 - expected.sum()).clip(0)
         found = np.append(counts[: len(expected) - 1], 10**6 - counts[: len(expected) - 1].sum())
         kept = expected >= 20
         gaps = (found[kept] - expected[kept]) ** 2 / expected[kept]
         return stats.chi2.sf(gaps.sum(), kept.sum() - 1)
 
-    assert p_value(law) > 1e-6
+    assert p_value(mechanism) > 1e-6
     for factor in (2 / 3, 3 / 2):
-        assert p_value(type(law)(**{**vars(law), "epsilon": law.epsilon * factor})) < 1e-6
+        assert p_value(replace(mechanism, epsilon=mechanism.epsilon * factor)) < 1e-6
 
 
-@pytest.mark.parametrize("law", [SMALL[1], TruncatedGeometric(epsilon=1, n=1000)])
-def test_keys_and_values_can_come_in_batches(law, key):
+@pytest.mark.parametrize("mechanism", [SMALL[1], TruncatedGeometric(epsilon=1, n=1000)])
+def test_batched_releases_equal_single_ones(mechanism, key):
     keys, values = jax.random.split(key, 4), jnp.arange(4, dtype=jnp.int32)
-    batched = jax.vmap(lambda key, v: law.release(v, key=key))(keys, values)
-    single = [int(law.release(v, key=k)) for k, v in zip(keys, values, strict=True)]
+    batched = jax.vmap(lambda key, v: mechanism.release(v, key=key))(keys, values)
+    single = [int(mechanism.release(v, key=k)) for k, v in zip(keys, values, strict=True)]
     assert batched.tolist() == single
-    compiled = optimised.jit(lambda key, v: law.release(v, key=key))(key, values)
-    np.testing.assert_array_equal(compiled, law.release(values, key=key))
+    compiled = optimised.jit(lambda key, v: mechanism.release(v, key=key))(key, values)
+    np.testing.assert_array_equal(compiled, mechanism.release(values, key=key))
 
 
-def test_a_release_is_integers_of_32_bits_and_the_same_steps(key):
-    law = ClippedLaplace(epsilon=1.0, sensitivity=1024, top=2**15)
+def test_a_release_uses_32_bit_integers_and_no_data_dependent_steps(key):
+    mechanism = ClippedLaplace(epsilon=1.0, sensitivity=1024, top=2**15)
     values = jnp.zeros(5, jnp.int32)
-    found = goodness.dtypes(lambda key, v: law.release(v, key=key), key, values)
+    found = goodness.dtypes(lambda key, v: mechanism.release(v, key=key), key, values)
     assert found <= {"key<fry>", "uint32", "int32", "bool"}
-    tables, top, floor = inputs(law, 2**24)
+    tables, top, floor = inputs(mechanism, 2**24)
     words = jnp.zeros((tables.words + 2, 5), jnp.uint32)
     steps = goodness.primitives(lambda w, v: released(w, v, tables, top, floor), words, values)
     assert not steps & {"gather", "while", "cond", "scan", "sort", "dynamic_slice", "div", "rem"}
 
 
-def test_values_outside_the_range_are_brought_to_its_ends(key):
-    law = TruncatedGeometric(epsilon=32.0, n=9)
-    out = law.release(jnp.array([-5, 0, 9, 100, -(2**31), 2**31 - 1], jnp.int32), key=key)
+def test_values_outside_the_range_are_clipped(key):
+    mechanism = TruncatedGeometric(epsilon=32.0, n=9)
+    out = mechanism.release(jnp.array([-5, 0, 9, 100, -(2**31), 2**31 - 1], jnp.int32), key=key)
     assert out.tolist() == [0, 0, 9, 9, 0, 9]
 
 
-def test_what_would_be_cut_to_32_bits_is_refused(key):
-    law = TruncatedGeometric(epsilon=1.0, n=9)
+def test_dtypes_that_jax_would_cut_to_32_bits_are_refused(key):
+    mechanism = TruncatedGeometric(epsilon=1.0, n=9)
     for values in (np.array([2**40]), np.array([0.5], np.float32)):
         with pytest.raises(TypeError, match="int32"):
-            law.release(values, key=key)
+            mechanism.release(values, key=key)
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_invalid_settings_are_refused():
     for n in (0, -1, 2**30 + 1):
         with pytest.raises(ValueError, match="n"):
             TruncatedGeometric(epsilon=1.0, n=n)

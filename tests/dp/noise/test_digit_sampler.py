@@ -36,7 +36,7 @@ def test_digits_change_exactly_at_the_thresholds(limbs):
 
 
 @given(st.lists(st.integers(0, 7), min_size=2, max_size=20))
-def test_every_number_counted_gives_back_the_weights(row):
+def test_counting_every_number_recovers_the_weights(row):
     row[0] += 256 - sum(row)
     unit = 2**56
     block = digit_sampler.block([[w * unit for w in row]], [0], 2)
@@ -46,9 +46,9 @@ def test_every_number_counted_gives_back_the_weights(row):
     assert block.weights(0)[: len(row)] == [w * unit for w in row]
 
 
-def test_what_is_no_law_is_refused():
+def test_weights_that_are_no_distribution_are_refused():
     for row in ([2**64, 1], [2**64 - 1], [2**64 + 1, -1]):
-        with pytest.raises(ArithmeticError, match="law"):
+        with pytest.raises(ArithmeticError, match="distribution"):
             digit_sampler.block([row], [0], 2)
 
 
@@ -63,13 +63,13 @@ def test_distortion_bounds_every_ratio_of_probabilities():
     assert digit_sampler.distortion(weights, ideal) > 1 + Fraction(1, 2**24)
 
 
-def test_a_value_that_never_comes_up_distorts_without_bound():
+def test_a_value_of_probability_zero_has_infinite_distortion():
     ideal = powers(exponential(Fraction(4)), 16)
     assert digit_sampler.distortion(digit_sampler.rounded(ideal, 2), ideal) == inf
     assert digit_sampler.distortion(digit_sampler.rounded(ideal, 4), ideal) < 1 + Fraction(1, 2**40)
 
 
-def test_variation_is_the_distance_of_the_laws():
+def test_variation_is_the_total_variation_distance():
     half = Enclosure(2 ** (SCALE - 1), 2 ** (SCALE - 1))
     quarter, rest = 2**62, 2 ** (SCALE - 3)
     # (1/2, 1/2) after 3/4, 1/4; then with an eighth of the ideal mass further out.

@@ -17,27 +17,17 @@ fractions = st.fractions(0, 1, max_denominator=10**7)
 
 
 @given(fractions, fractions, st.integers(1, 30))
-def test_values_no_further_apart_than_delta_are_points_no_further_apart_than_s(u, v, bits):
+def test_values_within_the_sensitivity_round_to_points_within_the_sensitivity(u, v, bits):
     sensitivity = max(1, math.ceil(abs(u - v) * 2**bits))
     lattice = Lattice(bits=bits, sensitivity=sensitivity)
     assert abs(lattice.floor(u) - lattice.floor(v)) <= sensitivity
     assert 0 <= u * lattice.top - lattice.floor(u) < 1
 
 
-def test_both_ends_are_points():
+def test_0_and_1_are_lattice_points():
     lattice = Lattice(bits=30, sensitivity=1)
     assert [lattice.floor(Fraction(v)) for v in (-1, 0, 1, 2)] == [0, 0, 2**30, 2**30]
     assert lattice.values(jnp.array([0, 1, 2**30], jnp.int32)).tolist() == [0, 2.0**-30, 1]
-
-
-@pytest.mark.parametrize("bits", [10, 26, 30])
-@pytest.mark.parametrize("unit", [20, 26, 30])
-def test_units_are_floored_as_fractions_are(bits, unit, rng):
-    units = rng.integers(0, 2**unit, 200, np.int32)
-    units[:4] = [0, 2**unit, 2**unit - 1, -5]
-    lattice = Lattice(bits=bits, sensitivity=1)
-    found = lattice.floor_units(jnp.asarray(units), bits=unit)
-    assert found.tolist() == [lattice.floor(Fraction(int(u), 2**unit)) for u in units]
 
 
 @given(
@@ -53,11 +43,11 @@ def test_sensitivity_takes_1024_to_2047_steps_where_it_can(delta_up, epsilon):
     assert 10 <= lattice.bits <= 30
     if 2 >= delta_up >= Fraction(1, 2**20):
         assert 1024 <= lattice.sensitivity <= 2048
-    law = LatticeLaplace(epsilon=epsilon, lattice=lattice)
-    assert law.certificate().epsilon_realised <= Fraction(epsilon)
-    assert law.certificate().delta_numerical == 0
-    assert law.scale >= float(delta_up) / epsilon * (1 - 1e-9)
-    assert law.scale <= float(delta_up) / epsilon * (1 + 1 / (lattice.sensitivity - 1)) + 1e-9
+    mechanism = LatticeLaplace(epsilon=epsilon, lattice=lattice)
+    assert mechanism.certificate().epsilon_realised <= Fraction(epsilon)
+    assert mechanism.certificate().delta_numerical == 0
+    assert mechanism.scale >= float(delta_up) / epsilon * (1 - 1e-9)
+    assert mechanism.scale <= float(delta_up) / epsilon * (1 + 1 / (lattice.sensitivity - 1)) + 1e-9
 
 
 def test_a_tiny_epsilon_takes_a_coarser_lattice():
@@ -75,9 +65,9 @@ def test_a_tiny_epsilon_takes_a_coarser_lattice():
     "lattice", [Lattice(bits=3, sensitivity=2), Lattice(bits=5, sensitivity=1)]
 )
 @pytest.mark.parametrize("epsilon", [0.5, 45.0])
-def test_every_pair_of_points_keeps_epsilon(lattice, epsilon):
-    law = LatticeLaplace(epsilon=epsilon, lattice=lattice)
-    rows = [[law.pmf(v, o) for o in range(lattice.top + 1)] for v in range(lattice.top + 1)]
+def test_every_pair_of_points_is_within_epsilon(lattice, epsilon):
+    mechanism = LatticeLaplace(epsilon=epsilon, lattice=lattice)
+    rows = [[mechanism.pmf(v, o) for o in range(lattice.top + 1)] for v in range(lattice.top + 1)]
     assert all(sum(row) == 1 for row in rows)
     at_most = Fraction(2**SCALE, exponential(Fraction(epsilon)).high)
     for v, w in itertools.permutations(range(lattice.top + 1), 2):
@@ -89,13 +79,13 @@ def test_every_pair_of_points_keeps_epsilon(lattice, epsilon):
 
 
 @pytest.mark.parametrize("alpha", [1.5, 2, 4, 8])
-def test_gaussian_release_keeps_its_renyi_divergence(alpha):
+def test_gaussian_release_has_the_renyi_divergence_of_its_rho(alpha):
     """zCDP: a divergence of order alpha of at most alpha rho, for every pair of points."""
     lattice = Lattice(bits=5, sensitivity=3)
-    law = LatticeGauss(sigma=6.5, lattice=lattice)
-    rho = float(law.certificate().rho)
+    mechanism = LatticeGauss(sigma=6.5, lattice=lattice)
+    rho = float(mechanism.certificate().rho)
     points = range(lattice.top + 1)
-    rows = np.array([[float(law.pmf(v, o)) for o in points] for v in points])
+    rows = np.array([[float(mechanism.pmf(v, o)) for o in points] for v in points])
     np.testing.assert_allclose(rows.sum(1), 1, rtol=1e-12)
     worst = 0
     for v, w in itertools.permutations(points, 2):
@@ -106,57 +96,57 @@ def test_gaussian_release_keeps_its_renyi_divergence(alpha):
 
 
 @given(st.floats(1e-4, 10), st.integers(1, 10**4))
-def test_sigma_for_rho_spends_it_and_no_more(rho, draws):
+def test_sigma_for_rho_costs_rho_and_no_more(rho, draws):
     lattice = Lattice.for_gauss(Fraction(3, 1000), math.sqrt(draws / (2 * rho)))
     assert 1024 <= lattice.sensitivity < 2048
-    law = LatticeGauss.for_rho(rho, lattice, draws=draws)
-    spent = law.certificate().rho * draws
-    assert Fraction(rho) * Fraction(999, 1000) <= spent <= Fraction(rho)
-    assert law.certificate().total_variation <= Fraction(1, 10**15)
+    mechanism = LatticeGauss.for_rho(rho, lattice, draws=draws)
+    cost = mechanism.certificate().rho * draws
+    assert Fraction(rho) * Fraction(999, 1000) <= cost <= Fraction(rho)
+    assert mechanism.certificate().total_variation <= Fraction(1, 10**15)
     ideal = 0.003 * math.sqrt(draws / (2 * rho))
-    assert law.scale == pytest.approx(ideal, rel=1e-3)
+    assert mechanism.scale == pytest.approx(ideal, rel=1e-3)
 
 
-def test_gaussian_releases_stay_on_the_lattice_and_spread_as_they_should(key):
+def test_gaussian_releases_stay_on_the_lattice_and_have_the_stated_deviation(key):
     lattice = Lattice.for_gauss(Fraction(1, 100), 10)
-    law = LatticeGauss(sigma=10 * lattice.sensitivity, lattice=lattice)
+    mechanism = LatticeGauss(sigma=10 * lattice.sensitivity, lattice=lattice)
     points = jnp.full(10**5, lattice.top // 2, jnp.int32)
-    out = law.release(points, key=key)
+    out = mechanism.release(points, key=key)
     assert out.dtype == jnp.int32
     values = lattice.values(out)
     assert values.min() >= 0
     assert values.max() <= 1
     assert np.std(values) == pytest.approx(0.1, rel=0.02)
-    ends = law.release(jnp.array([0] * 999 + [lattice.top] * 999, jnp.int32), key=key)
+    ends = mechanism.release(jnp.array([0] * 999 + [lattice.top] * 999, jnp.int32), key=key)
     assert 400 <= np.sum(np.asarray(ends[:999]) == 0) <= 600
     assert 400 <= np.sum(np.asarray(ends[999:]) == lattice.top) <= 600
 
 
 @pytest.mark.parametrize(
-    "law",
+    "mechanism",
     [
         LatticeLaplace(epsilon=1.0, lattice=Lattice(bits=16, sensitivity=1500)),
         LatticeGauss(sigma=3000, lattice=Lattice(bits=16, sensitivity=1500)),
     ],
 )
-def test_one_key_a_point_gives_the_same_in_any_batch(law, key):
+def test_releases_with_one_key_per_point_do_not_depend_on_the_batch(mechanism, key):
     keys, points = jax.random.split(key, 6), jnp.arange(0, 60_000, 10_000, dtype=jnp.int32)
-    release = jax.vmap(lambda key, point: law.release(point, key=key))
+    release = jax.vmap(lambda key, point: mechanism.release(point, key=key))
     together = release(keys, points)
     apart = jnp.concatenate([release(keys[:2], points[:2]), release(keys[2:], points[2:])])
     np.testing.assert_array_equal(together, apart)
     assert len(set((together - points).tolist())) == 6
 
 
-def test_a_secret_key_draws_and_an_unfit_one_is_refused():
-    law = LatticeLaplace(epsilon=1.0, lattice=Lattice(bits=16, sensitivity=1500))
+def test_a_secret_key_is_accepted_and_an_rbg_key_refused():
+    mechanism = LatticeLaplace(epsilon=1.0, lattice=Lattice(bits=16, sensitivity=1500))
     points = jnp.full(9, 2**15, jnp.int32)
-    assert law.release(points, key=secret_key()).shape == (9,)
+    assert mechanism.release(points, key=secret_key()).shape == (9,)
     with pytest.raises(ValueError, match="rbg"):
-        law.release(points, key=jax.random.key(0, impl="rbg"))
+        mechanism.release(points, key=jax.random.key(0, impl="rbg"))
 
 
-def test_settings_that_make_no_sense_are_refused():
+def test_invalid_settings_are_refused():
     for bits in (0, 31):
         with pytest.raises(ValueError, match="bits"):
             Lattice(bits=bits, sensitivity=1)

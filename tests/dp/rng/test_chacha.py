@@ -116,7 +116,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("key", "nonce", "counter", "block"), VECTORS)
-def test_block_is_that_of_the_rfc(key, nonce, counter, block):
+def test_block_equals_the_test_vectors_of_the_rfc(key, nonce, counter, block):
     found = keystream(bytes.fromhex(key), [counter], bytes.fromhex(nonce))
     assert found.tobytes().hex() == block
     expected = reference(bytes.fromhex(key), counter, bytes.fromhex(nonce))
@@ -140,7 +140,7 @@ def test_keystream_encrypts_as_in_the_rfc():
 
 
 @given(key=st.binary(min_size=32, max_size=32), nonce=st.binary(min_size=12, max_size=12), n=WORD)
-def test_block_is_the_reference(key, nonce, n):
+def test_block_equals_the_reference_implementation(key, nonce, n):
     assert keystream(key, [n], nonce).tobytes() == struct.pack("<16I", *reference(key, n, nonce))
 
 
@@ -155,7 +155,7 @@ def test_bits_split_and_fold_in_are_blocks_of_their_own_domains(chacha_key):
         assert folded[i].tolist() == in_domain(chacha.FOLD, SMALL, i)[:8]
 
 
-def test_outputs_of_one_key_never_coincide(chacha_key):
+def test_bits_split_keys_and_folded_keys_of_one_key_never_coincide(chacha_key):
     number = 2**12
     drawn = by_block(jax.random.bits(chacha_key, (16 * number,), jnp.uint32))
     counters = jnp.arange(number, dtype=jnp.uint32)
@@ -217,7 +217,7 @@ def test_draws_and_keys_have_the_shape_asked_for(chacha_key, shape):
 
 
 @pytest.mark.parametrize("shape", [(13,), (4, 5)])
-def test_many_keys_at_once_draw_as_one_by_one(chacha_key, shape):
+def test_batched_keys_draw_as_single_keys(chacha_key, shape):
     def draw(key):
         return jax.random.bits(key, shape, jnp.uint32)
 
@@ -229,7 +229,7 @@ def test_many_keys_at_once_draw_as_one_by_one(chacha_key, shape):
     np.testing.assert_array_equal(scanned, one_by_one[0])
 
 
-def test_many_keys_split_and_fold_as_one_by_one(chacha_key):
+def test_batched_keys_split_and_fold_as_single_keys(chacha_key):
     keys = jax.random.split(chacha_key, 5)
     data = jnp.array([0, 1, 2**31, 2**32 - 1, 7], jnp.uint32)
     folded = words_of(jax.vmap(jax.random.fold_in)(keys, data))
@@ -241,7 +241,7 @@ def test_many_keys_split_and_fold_as_one_by_one(chacha_key):
             assert key.tolist() == in_domain(chacha.SPLIT, raw, j)[:8]
 
 
-def test_compiled_or_not_the_bits_are_the_same(chacha_key):
+def test_compiled_bits_equal_uncompiled_bits(chacha_key):
     def draw(key):
         return jax.random.bits(key, (20,), jnp.uint32)
 

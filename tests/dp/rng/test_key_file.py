@@ -26,7 +26,7 @@ def words(key):
     return np.asarray(jax.random.key_data(noise_key(key)))
 
 
-def test_a_key_comes_back_as_it_was(path, key):
+def test_a_saved_key_is_loaded_unchanged(path, key):
     key_file.save(path, key)
     found = key_file.load(path)
     np.testing.assert_array_equal(words(found), words(key))
@@ -36,7 +36,7 @@ def test_a_key_comes_back_as_it_was(path, key):
     np.testing.assert_array_equal(*drawn)
 
 
-def test_only_the_owner_may_read_it_whatever_the_mask(path, key):
+def test_only_the_owner_may_read_a_key_file_whatever_the_umask(path, key):
     before = os.umask(0)
     try:
         key_file.save(path, key)
@@ -45,7 +45,7 @@ def test_only_the_owner_may_read_it_whatever_the_mask(path, key):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_file_that_is_there_is_not_replaced(path, key):
+def test_an_existing_file_is_not_replaced(path, key):
     path.write_bytes(b"something")
     with pytest.raises(FileExistsError):
         key_file.save(path, key)
@@ -53,19 +53,19 @@ def test_a_file_that_is_there_is_not_replaced(path, key):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o610])
-def test_a_key_that_others_may_read_is_lost(path, key, mode):
+def test_a_key_that_others_may_read_is_refused(path, key, mode):
     key_file.save(path, key)
     path.chmod(mode)
     with pytest.raises(KeyLostError, match="may be read by others"):
         key_file.load(path)
 
 
-def test_there_is_no_key_without_a_file(path):
+def test_a_missing_key_file_is_refused(path):
     with pytest.raises(KeyLostError, match="there is no key at"):
         key_file.load(path)
 
 
-def test_a_key_that_lost_anything_is_damaged(path, key):
+def test_a_damaged_key_file_is_refused(path, key):
     """Or a part of a secret key would pass for a seeded one, and zeros for a key."""
     key_file.save(path, key)
     whole = path.read_bytes()
@@ -94,7 +94,7 @@ def test_keys_are_the_same_if_their_words_are():
     assert not key_file.same(one, seeded_key(1))
 
 
-def test_a_destroyed_key_was_overwritten_where_it_was(path, key):
+def test_a_destroyed_key_is_overwritten_in_place(path, key):
     key_file.save(path, key)
     size = path.stat().st_size
     with open(path, "rb") as still_open:

@@ -43,11 +43,11 @@ def test_a_secret_key_is_256_bits_of_the_operating_system(monkeypatch):
     assert np.array(words_of(keys.secret_key().key), np.uint32).tobytes() == bytes(range(32))
 
 
-def test_no_two_secret_keys_are_alike():
+def test_secret_keys_differ():
     assert len({tuple(words_of(keys.secret_key().key)) for _ in range(100)}) == 100
 
 
-def test_nothing_shows_a_secret_key():
+def test_no_text_shows_a_secret_key():
     secret = keys.secret_key()
     shown = [repr(secret), str(secret), f"{secret}", f"{secret!r}", repr({"key": [secret]})]
     for refused in (
@@ -107,7 +107,7 @@ def test_only_chacha_keys_are_secret():
     assert not keys.is_secret(keys.event_key(keys.seeded_key(0), FIRST))
 
 
-def test_traced_keys_are_told_apart_too():
+def test_traced_keys_are_recognised_as_secret_or_not():
     told = []
 
     def watch(key):
@@ -131,13 +131,13 @@ def test_traced_keys_are_told_apart_too():
         (lambda: np.zeros(8, np.uint32), r"jax\.random\.wrap_key_data"),
     ],
 )
-def test_what_is_no_key_is_refused(make, text):
+def test_values_that_are_not_keys_are_refused(make, text):
     for ask in (keys.noise_key, keys.is_secret, lambda key: keys.event_key(key, FIRST)):
         with pytest.raises(TypeError, match=text):
             ask(make())
 
 
-def test_a_key_fit_for_noise_is_unwrapped():
+def test_a_valid_key_is_unwrapped():
     secret = keys.secret_key()
     assert keys.noise_key(secret) is secret.key
     for key in either():
@@ -156,7 +156,7 @@ def test_rbg_keys_are_refused_for_noise(generator):
         keys.noise_key(jax.random.key(0, impl=generator))
 
 
-def test_generators_we_do_not_know_are_refused():
+def test_unknown_generators_are_refused():
     own = define_prng_impl(
         key_shape=(1,),
         seed=lambda seed: jnp.zeros(1, jnp.uint32),

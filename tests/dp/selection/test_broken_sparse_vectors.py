@@ -16,7 +16,7 @@ import pytest
 from dpmic_jax.dp.audit import exact_loss
 
 EPSILON = 1.0
-JACKPOT, CLOSED = Fraction(1, 2**44), Fraction(1, 2**24)
+SENTINEL, CLOSED = Fraction(1, 2**44), Fraction(1, 2**24)
 MISS, HIT = False, True
 
 
@@ -54,27 +54,27 @@ def laplace(scale):
 
 @lru_cache
 def tails(scale):
-    law = laplace(scale)
-    return dict(zip(reversed(law), accumulate(reversed(law.values())), strict=True))
+    pmf = laplace(scale)
+    return dict(zip(reversed(pmf), accumulate(reversed(pmf.values())), strict=True))
 
 
 def passes(scale, least):
-    """P(X >= least), or the jackpot; without noise if the scale is 0."""
+    """P(X >= least), or the sentinel; without noise if the scale is 0."""
     if scale == 0:
         return Fraction(least <= 0)
     reach = int(60 * scale)
     ordinary = Fraction(0) if least > reach else tails(scale)[max(least, -reach)]
-    return JACKPOT + (1 - JACKPOT) * ordinary
+    return SENTINEL + (1 - SENTINEL) * ordinary
 
 
 def limits(scale):
-    """Each noisy threshold, about 0, with its probability; the last one only jackpots pass."""
+    """Each noisy threshold, about 0, with its probability; the last one only sentinels pass."""
     ordinary = [(z, (1 - CLOSED) * p) for z, p in laplace(scale).items()]
     return [*ordinary, (10**6, CLOSED)]
 
 
 def cut(seen):
-    """Who is judged by which threshold, if each hit is followed by a new one."""
+    """The queries that each threshold is compared with, if each hit is followed by a new one."""
     parts = [[]]
     for i, hit in enumerate(seen):
         parts[-1].append(i)
@@ -83,8 +83,8 @@ def cut(seen):
     return [part for part in parts if part]
 
 
-def law(variant):
-    """Whether exactly this is seen."""
+def seen_pmf(variant):
+    """From scores to the probability that exactly `variant.seen` is released."""
     everyone = [list(range(len(variant.seen)))]
 
     def chance(scores, part):
@@ -108,24 +108,24 @@ def loss(variant):
     far = int(10 * variant.query)
     one = tuple(-far if hit else far for hit in variant.seen)
     other = tuple(-far - 1 if hit else far + 1 for hit in variant.seen)
-    return exact_loss(law(variant), [[one, other]])
+    return exact_loss(seen_pmf(variant), [[one, other]])
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_the_right_ones_keep_epsilon_and_come_close_to_it(name):
+def test_correct_variants_keep_epsilon_and_come_close_to_it(name):
     found = loss(RIGHT[name])
     assert found.at_most(EPSILON + 1e-9)
     assert not found.at_most(0.9 * EPSILON)
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_broken_ones_are_caught(name):
+def test_broken_variants_are_caught(name):
     assert not loss(BROKEN[name]).at_most(1.2 * EPSILON)
 
 
 def test_queries_without_noise_are_caught():
     """Stoddard et al. 2014: a hit above a miss is impossible once the miss is above the hit."""
-    found = exact_loss(law(Variant(2, 0, False, (MISS, HIT))), [[(0, 1), (1, 0)]])
+    found = exact_loss(seen_pmf(Variant(2, 0, False, (MISS, HIT))), [[(0, 1), (1, 0)]])
     assert found.less == 0
     assert found.more > Fraction(1, 10)
 

@@ -23,18 +23,18 @@ ONES = [PermuteAndFlip(epsilon=1.0), ExponentialMechanism(epsilon=1.0)]
 
 
 @pytest.mark.parametrize("one", ONES)
-def test_the_law_is_one_choice_after_the_other(one):
+def test_the_pmf_is_that_of_one_selection_after_the_other(one):
     scores = [4, 0, 3, 6]
-    law = PeeledTopK(one=one, k=2).pmf(scores)
-    assert sum(law.values()) == 1
+    pmf = PeeledTopK(one=one, k=2).pmf(scores)
+    assert sum(pmf.values()) == 1
     for i, j in itertools.permutations(range(4), 2):
         left = [scores[m] for m in range(4) if m != i]
         expected = one.pmf(scores)[i] * one.pmf(left)[j - (j > i)]
-        assert law[i, j] == expected
+        assert pmf[i, j] == expected
 
 
 @pytest.mark.parametrize("one", ONES)
-def test_draws_follow_the_exact_law_and_no_other_scale(one, key):
+def test_draws_follow_the_exact_distribution_and_no_other_scale(one, key):
     scores = [4, 0, 3, 6]
     counts = Counter(
         tuple(PeeledTopK(one=one, k=2).select(int32(scores), key=each).tolist())
@@ -48,26 +48,26 @@ def test_draws_follow_the_exact_law_and_no_other_scale(one, key):
 
 @pytest.mark.parametrize("one", ONES)
 def test_exact_loss_is_k_epsilon_and_no_more(one):
-    law = PeeledTopK(one=one, k=2)
-    found = exact_loss(law.pmf, boxes([(0, 0, 20), (0, 1, 20, 19)], 1))
+    mechanism = PeeledTopK(one=one, k=2)
+    found = exact_loss(mechanism.pmf, boxes([(0, 0, 20), (0, 1, 20, 19)], 1))
     assert found.at_most(2.0)
     assert not found.at_most(1.98)
-    assert not found.at_most(1.0)  # the claim of who forgets k
-    assert law.guarantee == PureDP(2.0)
-    assert law.certificate().epsilon_realised <= 2
+    assert not found.at_most(1.0)  # the claim that forgets k
+    assert mechanism.guarantee == PureDP(2.0)
+    assert mechanism.certificate().epsilon_realised <= 2
 
 
 def test_rho_is_an_eighth_of_epsilon_squared_each_with_the_exponential_mechanism():
-    law = PeeledTopK(one=ExponentialMechanism(epsilon=0.1), k=30)
-    assert law.rho == pytest.approx(30 * 0.1**2 / 8, rel=1e-9)
-    assert law.concentrated.rho == law.rho
+    mechanism = PeeledTopK(one=ExponentialMechanism(epsilon=0.1), k=30)
+    assert mechanism.rho == pytest.approx(30 * 0.1**2 / 8, rel=1e-9)
+    assert mechanism.concentrated.rho == mechanism.rho
     flips = PeeledTopK(one=PermuteAndFlip(epsilon=0.1), k=30)
     assert flips.rho == pytest.approx(30 * pure_to_zcdp(0.1), rel=1e-12)
-    assert 3.9 < flips.rho / law.rho < 4
+    assert 3.9 < flips.rho / mechanism.rho < 4
 
 
 @pytest.mark.parametrize("one", ONES)
-def test_nobody_is_chosen_twice_and_all_may_be(one, key):
+def test_no_candidate_is_chosen_twice_and_all_can_be_chosen(one, key):
     scores = int32([0] * 6)
     found = PeeledTopK(one=one, k=6).select(scores, key=key)
     assert sorted(found.tolist()) == list(range(6))
@@ -83,26 +83,26 @@ def test_more_winners_than_candidates_are_refused(key):
 # --- report noisy max ----------------------------------------------------------------------
 
 
-def test_noisy_max_is_one_of_one_shot_top_k(key):
-    law = NoisyMax(epsilon=1.0, sensitivity=2, top=30)
+def test_noisy_max_is_one_shot_top_k_with_k_1(key):
+    mechanism = NoisyMax(epsilon=1.0, sensitivity=2, top=30)
     same = OneShotTopK(epsilon=1.0, sensitivity=2, k=1, top=30)
     scores = int32([3, 30, 29, 17])
     for each in jax.random.split(key, 20):
-        assert [int(law.select(scores, key=each))] == same.select(scores, key=each).tolist()
-    noisy = law.noisy(scores, key=key)
-    np.testing.assert_array_equal(noisy, law.release(scores, key=key))
-    assert int(law.choose(noisy, key=key)) == int(same.choose(noisy, key=key)[0])
-    assert law.pmf([3, 30, 29]) == list(same.pmf([3, 30, 29]).values())
-    assert law.certificate() == same.certificate()
-    assert law.guarantee == PureDP(1.0)
+        assert [int(mechanism.select(scores, key=each))] == same.select(scores, key=each).tolist()
+    noisy = mechanism.noisy(scores, key=key)
+    np.testing.assert_array_equal(noisy, mechanism.release(scores, key=key))
+    assert int(mechanism.choose(noisy, key=key)) == int(same.choose(noisy, key=key)[0])
+    assert mechanism.pmf([3, 30, 29]) == list(same.pmf([3, 30, 29]).values())
+    assert mechanism.certificate() == same.certificate()
+    assert mechanism.guarantee == PureDP(1.0)
 
 
 def test_noisy_max_with_laplace_noise_would_err_more():
     """e^-x (2 + x) / 4 against e^-x / 2 for two candidates x = rate d apart."""
-    law, d = NoisyMax(epsilon=1.0, sensitivity=1, top=8), 8
+    mechanism, d = NoisyMax(epsilon=1.0, sensitivity=1, top=8), 8
     x = float(OneShotTopK(epsilon=1.0, sensitivity=1, k=1, top=8).rate) * d
     draws = np.random.default_rng(0).laplace(size=(2, 10**6))
     laplace = np.mean(draws[0] + x < draws[1])
     assert laplace == pytest.approx(np.exp(-x) * (2 + x) / 4, rel=0.03)
-    assert float(law.pmf([d, 0])[1]) == pytest.approx(np.exp(-x) / 2, rel=1e-9)
-    assert law.pmf([d, 0])[1] < laplace / 2
+    assert float(mechanism.pmf([d, 0])[1]) == pytest.approx(np.exp(-x) / 2, rel=1e-9)
+    assert mechanism.pmf([d, 0])[1] < laplace / 2

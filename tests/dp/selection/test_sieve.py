@@ -22,7 +22,7 @@ from dpmic_jax.dp.selection.subsampling import before_subsampling, subsample_on_
 
 @pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1", "5", "60"])
 @pytest.mark.parametrize("share", [Fraction(1), Fraction(1, 3), Fraction(1, 10**6)])
-def test_the_sieve_may_spend_what_subsampling_gives_back_and_no_more(epsilon, share):
+def test_inner_epsilon_is_the_largest_that_is_amplified_to_epsilon(epsilon, share):
     epsilon = Fraction(epsilon)
     inner, bit = before_subsampling(epsilon, share), Fraction(1, 2**62)
 
@@ -34,25 +34,29 @@ def test_the_sieve_may_spend_what_subsampling_gives_back_and_no_more(epsilon, sh
 
 
 def test_the_guarantee_counts_every_round_and_both_steps():
-    law = settings(sieve_epsilon=0.1, examine_epsilon=0.2, rounds=10)
-    assert law.guarantee == PureDP(3.0)
+    mechanism = settings(sieve_epsilon=0.1, examine_epsilon=0.2, rounds=10)
+    assert mechanism.guarantee == PureDP(3.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 20.0])
 @pytest.mark.parametrize("sensitivity", [1, 1000])
 def test_the_certificate_keeps_both_budgets_and_wastes_none(epsilon, sensitivity):
-    law = settings(
+    mechanism = settings(
         sieve_epsilon=epsilon, examine_epsilon=epsilon, sieve_sensitivity=sensitivity, queries=10**6
     )
-    found = law.certificate()
-    assert law.inner_epsilon - Fraction(1, 2**38) < found.inner_realised <= law.inner_epsilon
+    found = mechanism.certificate()
+    assert (
+        mechanism.inner_epsilon - Fraction(1, 2**38)
+        < found.inner_realised
+        <= mechanism.inner_epsilon
+    )
     assert epsilon - Fraction(1, 2**38) < found.examine_realised <= Fraction(epsilon)
     assert max(found.floor, found.examine_floor) <= 2**-33
 
 
-def test_every_subset_is_as_likely_and_every_record_there_once(key):
-    law = settings(n=6, subsample=3, rounds=40_000)
-    found = np.asarray(law.subsamples(key=key).indices)
+def test_all_subsets_are_equally_likely_and_records_occur_once(key):
+    mechanism = settings(n=6, subsample=3, rounds=40_000)
+    found = np.asarray(mechanism.subsamples(key=key).indices)
     assert np.all(np.diff(found, axis=1) > 0)
     counts = Counter(map(tuple, found.tolist()))
     assert len(counts) == comb(6, 3)
@@ -60,58 +64,64 @@ def test_every_subset_is_as_likely_and_every_record_there_once(key):
 
 
 @pytest.mark.parametrize("subsample", [1, 10, 29, 30])
-def test_the_host_takes_the_records_that_the_device_takes(subsample, key):
-    law = settings(n=30, subsample=subsample, rounds=20)
-    found = law.subsamples(key=key)
+def test_host_and_device_draw_the_same_records(subsample, key):
+    mechanism = settings(n=30, subsample=subsample, rounds=20)
+    found = mechanism.subsamples(key=key)
     for number in range(20):
-        here = sieve._round(law, key, jnp.int32(number), subsample_on_host)
+        here = sieve._round(mechanism, key, jnp.int32(number), subsample_on_host)
         assert here.indices.tolist() == found.indices[number].tolist()
         assert bool(here.blind) == bool(found.blind[number])
 
 
 def test_functions_and_arrays_give_the_same_answers():
-    law = settings(n=30, subsample=10, sieve_sensitivity=3, threshold=15, queries=12, rounds=4)
+    mechanism = settings(
+        n=30, subsample=10, sieve_sensitivity=3, threshold=15, queries=12, rounds=4
+    )
     table = int32(np.random.default_rng(3).integers(0, 2, (30, 12)))
 
     def on_subsample(indices):
         return 3 * table[indices].sum(0)
 
     for key in jax.random.split(jax.random.key(1), 20):
-        drawn = law.subsamples(key=key)
+        drawn = mechanism.subsamples(key=key)
         scores = jnp.stack([on_subsample(indices) for indices in drawn.indices])
-        arrays = law.answer(drawn, scores, table.sum(0), key=key)
-        lazily = law.run(on_subsample, lambda query: int(table[:, query].sum()), key=key)
+        arrays = mechanism.answer(drawn, scores, table.sum(0), key=key)
+        lazily = mechanism.run(on_subsample, lambda query: int(table[:, query].sum()), key=key)
         for one, other in zip(arrays, lazily, strict=True):
             assert one.dtype == other.dtype
             assert one.tolist() == other.tolist()
 
 
-def test_the_rounds_end_the_answers(key):
-    law = settings(queries=6, rounds=2, threshold=0)
-    drawn = law.subsamples(key=key)
-    answers = law.answer(drawn, int32(np.full((2, 6), 1000)), int32(np.full(6, 1000)), key=key)
+def test_answers_end_when_the_rounds_run_out(key):
+    mechanism = settings(queries=6, rounds=2, threshold=0)
+    drawn = mechanism.subsamples(key=key)
+    answers = mechanism.answer(
+        drawn, int32(np.full((2, 6), 1000)), int32(np.full(6, 1000)), key=key
+    )
     assert answers.above.tolist() == [True, True, False, False, False, False]
     assert int(answers.asked) == 2
-    answers = law.answer(drawn, int32(np.full((2, 6), -1000)), int32(np.full(6, 1000)), key=key)
+    answers = mechanism.answer(
+        drawn, int32(np.full((2, 6), -1000)), int32(np.full(6, 1000)), key=key
+    )
     assert not answers.examined.any()
     assert int(answers.asked) == 6
 
 
 def test_scores_may_be_as_large_as_int32_allows(key):
-    law, ends = settings(queries=2, threshold=2**28, tweak=2**28), [-(2**31), 2**31 - 1]
-    answers = law.answer(law.subsamples(key=key), int32([ends]), int32(ends), key=key)
+    mechanism, ends = settings(queries=2, threshold=2**28, tweak=2**28), [-(2**31), 2**31 - 1]
+    answers = mechanism.answer(mechanism.subsamples(key=key), int32([ends]), int32(ends), key=key)
     assert answers.above.tolist() == [False, True]
 
 
-def test_a_blind_round_looks_at_no_score(key):
-    law = settings(queries=5, rounds=3)
+def test_a_blind_round_ignores_the_scores(key):
+    mechanism = settings(queries=5, rounds=3)
 
     @jax.jit
     @jax.vmap
     def stopped(key, score):
         blind = Subsamples(jnp.zeros((3, 2), jnp.int32), jnp.ones(3, bool))
         scores = jnp.full((3, 5), score)
-        return law.answer(blind, scores, scores[0], key=key).examined
+        return mechanism.answer(blind, scores, scores[0], key=key).examined
 
     keys = jax.random.split(key, 300)
     low, high = (stopped(keys, jnp.full(300, score, jnp.int32)) for score in (-1000, 1000))
@@ -131,19 +141,19 @@ def test_a_tie_that_would_decide_on_a_record_makes_a_round_blind(monkeypatch):
     for step, n, blind in ((0, 7, True), (1, 8, False)):
         with monkeypatch.context() as patched:
             patched.setattr(jax.random, "bits", words(step))
-            law, key = settings(n=n), jax.random.key(0)
-            assert bool(law.subsamples(key=key).blind.all()) == blind
-            assert bool(sieve._round(law, key, jnp.int32(0), subsample_on_host).blind) == blind
+            mechanism, key = settings(n=n), jax.random.key(0)
+            assert bool(mechanism.subsamples(key=key).blind.all()) == blind
+            assert (
+                bool(sieve._round(mechanism, key, jnp.int32(0), subsample_on_host).blind) == blind
+            )
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 8])
-def test_a_blind_place_has_the_law_that_the_certificate_counts_on(most):
+def test_a_blind_stop_has_the_distribution_that_the_certificate_assumes(most):
     bits = most.bit_length()
-    places = [int(sieve._blind_place(jnp.uint32(w << (32 - bits)), most)) for w in range(2**bits)]
-    for place in range(most + 1):
-        assert (
-            Fraction(places.count(place), 2**bits) == blind_pmf(place, most) >= Fraction(1, 2**bits)
-        )
+    stops = [int(sieve._blind_stop(jnp.uint32(w << (32 - bits)), most)) for w in range(2**bits)]
+    for stop in range(most + 1):
+        assert Fraction(stops.count(stop), 2**bits) == blind_pmf(stop, most) >= Fraction(1, 2**bits)
 
 
 # --- mistakes ------------------------------------------------------------------------------
@@ -167,10 +177,10 @@ def test_settings_that_cannot_be_kept_are_refused(changes, named):
 
 
 def test_scores_of_another_shape_or_type_are_refused(key):
-    law = settings()
-    drawn = law.subsamples(key=key)
+    mechanism = settings()
+    drawn = mechanism.subsamples(key=key)
     for sieve_scores in (np.zeros((1, 3)), np.zeros((3,), np.int32), [[1, 2, 3]]):
         with pytest.raises(TypeError, match="int32"):
-            law.answer(drawn, sieve_scores, int32([1, 2, 3]), key=key)
+            mechanism.answer(drawn, sieve_scores, int32([1, 2, 3]), key=key)
     with pytest.raises(ValueError, match="rbg"):
-        law.subsamples(key=jax.random.key(0, impl="rbg"))
+        mechanism.subsamples(key=jax.random.key(0, impl="rbg"))

@@ -1,4 +1,4 @@
-"""One-shot top-k: its law, its loss against epsilon, and what breaks it."""
+"""One-shot top-k: its distribution, its loss against epsilon, and what breaks it."""
 
 import itertools
 from dataclasses import replace
@@ -21,24 +21,24 @@ from dpmic_jax.dp.noise import geometric
 from dpmic_jax.dp.noise.digit_sampler import tail
 from dpmic_jax.dp.rng.keys import secret_key
 from dpmic_jax.dp.selection import OneShotTopK, PermuteAndFlip, tail_atom
-from dpmic_jax.dp.selection.exact_pmf import largest
-from dpmic_jax.dp.selection.top_k import raised, smallest
+from dpmic_jax.dp.selection.exact_pmf import top_k_pmf
+from dpmic_jax.dp.selection.top_k import noisy_scores, smallest
 from dpmic_jax.mechanisms.release import add_noise
 
 TWO = OneShotTopK(epsilon=2.0, sensitivity=1, k=2, top=12)
 
 
-def tails(law):
+def tails(mechanism):
     """P(G >= d) for d = 0 .. reach + 1, from the tables that are compared with random words."""
-    terms = geometric.digits(law.rate).without_bit().terms()
-    return [tail(terms, d) for d in range(geometric.ideal(law.rate).reach + 2)]
+    terms = geometric.digits(mechanism.rate).without_bit().terms()
+    return [tail(terms, d) for d in range(geometric.ideal(mechanism.rate).reach + 2)]
 
 
-# --- the law -------------------------------------------------------------------------------
+# --- the distribution ----------------------------------------------------------------------
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=5), st.sampled_from([0.5, 1.0, 5.0]))
-def test_one_of_many_is_permute_and_flip(scores, epsilon):
+def test_top_1_has_the_distribution_of_permute_and_flip(scores, epsilon):
     """Ding et al. 2021, for exponential noise; so for geometric noise with random ties."""
     one = OneShotTopK(epsilon=epsilon, sensitivity=1, k=1, top=9).pmf(scores)
     flips = PermuteAndFlip(epsilon=epsilon).pmf(scores)
@@ -46,12 +46,12 @@ def test_one_of_many_is_permute_and_flip(scores, epsilon):
         assert float(mine) == pytest.approx(float(theirs), rel=1e-9)
 
 
-def test_many_are_those_of_exponential_noise():
-    scores, law = [0, 3, 4, 6], OneShotTopK(epsilon=2.0, sensitivity=1, k=2, top=6)
-    rate = float(law.rate)
+def test_top_k_has_the_distribution_of_exponential_noise():
+    scores, mechanism = [0, 3, 4, 6], OneShotTopK(epsilon=2.0, sensitivity=1, k=2, top=6)
+    rate = float(mechanism.rate)
 
     def density(chosen):
-        """Of the best one that is not chosen, times the chance that all chosen are above."""
+        """The density of the best one that is not chosen, times P(all chosen ones are above)."""
         out = [i for i in range(4) if i not in chosen]
 
         def at(y):
@@ -65,12 +65,12 @@ def test_many_are_those_of_exponential_noise():
 
         return integrate.quad(at, 0, 120, points=[*scores, 20], limit=500)[0]
 
-    for chosen, p in law.pmf(scores).items():
+    for chosen, p in mechanism.pmf(scores).items():
         assert float(p) == pytest.approx(density(chosen), rel=1e-6)
 
 
 @pytest.mark.parametrize("secret", [False, True])
-def test_draws_follow_the_exact_law_and_no_other_scale(secret, key):
+def test_draws_follow_the_exact_distribution_and_no_other_scale(secret, key):
     scores = [0, 3, 7, 5, 12]
     counts = drawn(TWO.select, scores, secret_key().key if secret else key, 100_000)
     assert p_value(counts, TWO.pmf(scores)) > ALARM
@@ -79,13 +79,13 @@ def test_draws_follow_the_exact_law_and_no_other_scale(secret, key):
 
 
 def test_equal_scores_are_chosen_equally_often(key):
-    law = replace(TWO, epsilon=60.0)
-    counts = drawn(law.select, [5, 5, 5, 5], key, 30_000)
+    mechanism = replace(TWO, epsilon=60.0)
+    counts = drawn(mechanism.select, [5, 5, 5, 5], key, 30_000)
     assert p_value(counts, dict.fromkeys(itertools.combinations(range(4), 2), 1 / 6)) > ALARM
 
 
 @pytest.mark.parametrize("beta", [Fraction(1, 2), Fraction(1, 100)])
-def test_nobody_chosen_is_far_behind_one_who_is_not(beta):
+def test_no_chosen_candidate_is_far_behind_one_that_is_not(beta):
     scores = [0, 2, 5, 9, 12]
     allowed = np.log(len(scores) / float(beta)) / float(TWO.rate)
     out = [set(range(5)) - set(chosen) for chosen in TWO.pmf(scores)]
@@ -101,7 +101,7 @@ def test_nobody_chosen_is_far_behind_one_who_is_not(beta):
 
 
 @pytest.mark.parametrize(
-    ("law", "corners"),
+    ("mechanism", "corners"),
     [
         (OneShotTopK(epsilon=1.0, sensitivity=1, k=1, top=40), [(0, 20, 39), (0, 0, 39)]),
         (OneShotTopK(epsilon=2.0, sensitivity=1, k=2, top=40), [(0, 0, 39), (0, 1, 39, 38)]),
@@ -109,47 +109,47 @@ def test_nobody_chosen_is_far_behind_one_who_is_not(beta):
         (OneShotTopK(epsilon=3.0, sensitivity=1, k=3, top=30), [(0, 0, 0, 29)]),
     ],
 )
-def test_exact_loss_over_all_neighbours_is_epsilon_and_no_more(law, corners):
-    found = exact_loss(law.pmf, boxes(corners, law.sensitivity))
-    assert found.at_most(law.epsilon)
-    assert not found.at_most(0.99 * law.epsilon)
+def test_exact_loss_over_all_neighbours_is_epsilon_and_no_more(mechanism, corners):
+    found = exact_loss(mechanism.pmf, boxes(corners, mechanism.sensitivity))
+    assert found.at_most(mechanism.epsilon)
+    assert not found.at_most(0.99 * mechanism.epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [4.0, 40.0, 70.0, 200.0])
 def test_exact_loss_holds_where_scores_are_beyond_the_reach(epsilon):
-    law = OneShotTopK(epsilon=epsilon, sensitivity=1, k=2, top=10**6)
-    reach = geometric.ideal(law.rate).reach
+    mechanism = OneShotTopK(epsilon=epsilon, sensitivity=1, k=2, top=10**6)
+    reach = geometric.ideal(mechanism.rate).reach
     near = [0, reach // 2, reach - 2, reach - 1, reach, reach + 1, 2 * reach]
     corners = [(0, 0, a) for a in near] + [(0, a, b) for a in near[2:] for b in near[2:]]
-    assert exact_loss(law.pmf, boxes(corners, 1)).at_most(epsilon)
+    assert exact_loss(mechanism.pmf, boxes(corners, 1)).at_most(epsilon)
 
 
-def test_without_jackpots_the_end_of_the_noise_gives_scores_away():
-    law = OneShotTopK(epsilon=40.0, sensitivity=1, k=2, top=10**6)
-    reached = tails(law)
+def test_without_sentinels_the_end_of_the_noise_reveals_scores():
+    mechanism = OneShotTopK(epsilon=40.0, sensitivity=1, k=2, top=10**6)
+    reached = tails(mechanism)
 
     def bare(points):
         def at(point, y):
             return reached[min(max(y - point, 0), len(reached) - 1)]
 
         levels = range(min(points), max(points) + len(reached) - 1)
-        return largest([[(at(s, y), at(s, y + 1)) for s in points] for y in levels], 2)
+        return top_k_pmf([[(at(s, y), at(s, y + 1)) for s in points] for y in levels], 2)
 
-    reach = geometric.ideal(law.rate).reach
+    reach = geometric.ideal(mechanism.rate).reach
     found = exact_loss(bare, boxes([(0, reach, reach)], 1))
     assert found.less == 0
     assert found.more > 0
 
 
 def test_noise_of_two_thirds_the_scale_is_caught():
-    law = replace(TWO, epsilon=3.0, top=40)
-    assert not exact_loss(law.pmf, boxes([(0, 0, 39)], 1)).at_most(2.0)
+    mechanism = replace(TWO, epsilon=3.0, top=40)
+    assert not exact_loss(mechanism.pmf, boxes([(0, 0, 39)], 1)).at_most(2.0)
 
 
 def test_noise_that_forgets_k_is_caught():
-    """Each of k winners is worth what report-noisy-max is worth."""
-    law = replace(TWO, epsilon=2.0 * 2)
-    found = exact_loss(law.pmf, boxes([(0, 0, 8)], 1))
+    """Each of k winners costs as much as one winner of report-noisy-max."""
+    mechanism = replace(TWO, epsilon=2.0 * 2)
+    found = exact_loss(mechanism.pmf, boxes([(0, 0, 8)], 1))
     assert not found.at_most(3.9)
 
 
@@ -159,11 +159,11 @@ def test_a_sensitivity_of_one_claimed_for_two_is_caught():
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.5, 20.0, 39.0, 100.0])
 @pytest.mark.parametrize("sensitivity", [1, 3])
-def test_the_noise_keeps_the_lemma(epsilon, sensitivity):
-    """F_s(y) <= e^a F_s'(min(y + S, PLACE)), with the a that the certificate pays for."""
-    law = OneShotTopK(epsilon=epsilon, sensitivity=sensitivity, k=1, top=9)
-    reached = [tail_atom.share(a) for a in tails(law)]
-    factor = exp_between(law.certificate().epsilon_realised, 60)[0]
+def test_the_noise_satisfies_the_lemma(epsilon, sensitivity):
+    """F_s(y) <= e^a F_s'(min(y + S, SENTINEL)), with the a of the certificate."""
+    mechanism = OneShotTopK(epsilon=epsilon, sensitivity=sensitivity, k=1, top=9)
+    reached = [tail_atom.with_atom(a) for a in tails(mechanism)]
+    factor = exp_between(mechanism.certificate().epsilon_realised, 60)[0]
     for d, f in enumerate(reached):
         assert f <= factor * reached[min(d + 2 * sensitivity, len(reached) - 1)]
 
@@ -172,38 +172,38 @@ def test_the_noise_keeps_the_lemma(epsilon, sensitivity):
 @pytest.mark.parametrize("each", [0.001, 0.05, 1.0, 30.0])
 @pytest.mark.parametrize(("sensitivity", "top"), [(1, 5), (16, 2**20), (2048, 2**30)])
 def test_the_certificate_keeps_epsilon_and_wastes_none(k, each, sensitivity, top):
-    law = OneShotTopK(epsilon=k * each, sensitivity=sensitivity, k=k, top=top)
-    certificate = law.certificate()
+    mechanism = OneShotTopK(epsilon=k * each, sensitivity=sensitivity, k=k, top=top)
+    certificate = mechanism.certificate()
     assert Fraction(k * each) * (1 - Fraction(1, 2**29)) <= certificate.epsilon_realised
     assert certificate.epsilon_realised <= Fraction(k * each)
     assert certificate.delta_numerical == 0
     assert certificate.edge_mass <= certificate.edge_allowed
-    assert law.guarantee.epsilon == k * each
+    assert mechanism.guarantee.epsilon == k * each
 
 
 # --- the program ---------------------------------------------------------------------------
 
 
-def test_the_jackpot_comes_up_with_its_chance_and_ordinary_noise_never_gets_there():
+def test_the_sentinel_has_its_probability_and_ordinary_noise_never_reaches_it():
     tables = geometric.digits(TWO.rate).without_bit()
-    most = int(tail_atom.CHANCE * 2**64)
+    most = int(tail_atom.PROBABILITY * 2**64)
     coins = [(0, 0), (0, most - 1), (0, most), (1, 0), (2**32 - 1, 0)]
-    words = np.zeros((tables.words + 2, len(coins)), np.uint32)  # the largest noise there is
+    words = np.zeros((tables.words + 2, len(coins)), np.uint32)  # the largest noise
     words[-2:] = np.array(coins, np.uint32).T
-    out = raised(jnp.asarray(words), int32([12] * 5), tables, np.int32(12)).tolist()
+    out = noisy_scores(jnp.asarray(words), int32([12] * 5), tables, np.int32(12)).tolist()
     largest_noise = geometric.ideal(TWO.rate).reach
-    assert out[:2] == [tail_atom.PLACE] * 2
+    assert out[:2] == [tail_atom.SENTINEL] * 2
     assert out[2:] == [12 + largest_noise] * 3
-    assert 12 + largest_noise < tail_atom.PLACE
+    assert 12 + largest_noise < tail_atom.SENTINEL
 
 
-def test_the_largest_sum_there_may_be_fits():
-    law = OneShotTopK(epsilon=0.001, sensitivity=2048, k=1, top=2**30)
-    tables = geometric.digits(law.rate).without_bit()
+def test_the_largest_possible_sum_fits_int32():
+    mechanism = OneShotTopK(epsilon=0.001, sensitivity=2048, k=1, top=2**30)
+    tables = geometric.digits(mechanism.rate).without_bit()
     words = np.zeros((tables.words + 2, 1), np.uint32)
     words[-1] = 2**32 - 1
-    out = raised(jnp.asarray(words), int32([2**30]), tables, np.int32(2**30))
-    assert int(out[0]) == 2**30 + geometric.ideal(law.rate).reach
+    out = noisy_scores(jnp.asarray(words), int32([2**30]), tables, np.int32(2**30))
+    assert int(out[0]) == 2**30 + geometric.ideal(mechanism.rate).reach
 
 
 @given(
@@ -228,7 +228,7 @@ def test_candidates_in_tiles_get_the_noise_of_their_own_keys(key):
     assert found == sorted(np.argsort(-whole, kind="stable")[:2].tolist())
 
 
-def test_noise_is_integers_of_32_bits_and_the_same_steps(key):
+def test_noise_uses_32_bit_integers_and_a_fixed_sequence_of_steps(key):
     found = goodness.dtypes(lambda key, s: TWO.noisy(s, key=key), key, int32(range(5)))
     assert found <= {"key<fry>", "uint32", "int32", "bool"}
     found = goodness.dtypes(lambda key, s: TWO.choose(s, key=key), key, int32(range(5)))
@@ -236,18 +236,20 @@ def test_noise_is_integers_of_32_bits_and_the_same_steps(key):
     tables = geometric.digits(TWO.rate).without_bit()
     words = jnp.zeros((tables.words + 2, 5), jnp.uint32)
     top = np.int32(9)
-    steps = goodness.primitives(lambda w, s: raised(w, s, tables, top), words, int32(range(5)))
+    steps = goodness.primitives(
+        lambda w, s: noisy_scores(w, s, tables, top), words, int32(range(5))
+    )
     assert not steps & {"gather", "while", "cond", "scan", "sort", "dynamic_slice", "div", "rem"}
 
 
-def test_all_may_be_chosen(key):
-    law = replace(TWO, k=3)
-    assert law.select(int32([4, 1, 2]), key=key).tolist() == [0, 1, 2]
-    assert law.pmf([4, 1, 2]) == {(0, 1, 2): 1}
+def test_all_candidates_can_be_chosen(key):
+    mechanism = replace(TWO, k=3)
+    assert mechanism.select(int32([4, 1, 2]), key=key).tolist() == [0, 1, 2]
+    assert mechanism.pmf([4, 1, 2]) == {(0, 1, 2): 1}
     assert len(TWO.pmf([1] * 6)) == comb(6, 2)
 
 
-def test_the_pmf_brings_scores_to_the_ends_as_the_noise_does():
+def test_the_pmf_clips_scores_as_the_noise_does():
     assert TWO.pmf([-5, 3, 99]) == TWO.pmf([0, 3, 12])
 
 
@@ -265,7 +267,7 @@ def test_noise_beyond_the_tables_is_refused():
 
 
 @pytest.mark.parametrize("change", [{"k": 0}, {"k": 2.0}, {"top": 0}, {"sensitivity": 0}])
-def test_settings_that_make_no_sense_are_refused(change):
+def test_invalid_settings_are_refused(change):
     with pytest.raises((ValueError, TypeError), match=next(iter(change))):
         replace(TWO, **change)
 

@@ -28,7 +28,7 @@ def test_holm_is_closed_testing_by_bonferroni(p):
 
 
 @given(p_values)
-def test_shares_of_false_discoveries_are_stepped_up_from_the_largest(p):
+def test_false_discovery_is_the_published_step_up_rule(p):
     """The k smallest are rejected at a level q if the k-th is at most q k / (m (1 + ... + 1/m))."""
     m, ordered = len(p), np.sort(p)
     harmonic = sum(1 / k for k in range(1, m + 1))
@@ -55,6 +55,6 @@ def test_dependent_true_hypotheses_are_rejected_at_most_as_often_as_the_level(co
         assert rejected.mean() <= level + 3 * np.sqrt(level * (1 - level) / 2000)
 
 
-def test_nothing_tested_is_nothing_adjusted():
+def test_no_p_values_give_no_adjusted_p_values():
     assert FamilyWise().adjusted(np.ones(0)).size == 0
     assert FalseDiscovery().adjusted(np.ones(0)).size == 0

@@ -7,7 +7,7 @@ import pytest
 from dpmic_jax.inference import draws_needed, monte_carlo
 
 
-def law_is_valid(p_of):
+def is_valid(p_of):
     """Whether P(p <= a) <= a for every way in which 5 exchangeable values can tie."""
     for values in itertools.product(range(3), repeat=5):
         # Exchangeable: each of the five is the observed one with chance 1/5.
@@ -19,12 +19,12 @@ def law_is_valid(p_of):
     return True
 
 
-def test_valid_for_every_way_to_tie():
+def test_p_values_are_valid_for_every_pattern_of_ties():
     def p_of(observed, drawn):
         as_large = monte_carlo.at_least(drawn.astype(float), np.full(4, float(observed))).sum()
         return round(float(monte_carlo.p_values(np.array([as_large]), 4)[0]), 12)
 
-    assert law_is_valid(p_of)
+    assert is_valid(p_of)
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_valid_for_every_way_to_tie():
     ],
     ids=["no + 1", "no + 1, ties for us", "ties for us"],
 )
-def test_near_misses_are_not_valid(wrong):
-    assert not law_is_valid(wrong)
+def test_similar_formulas_are_not_valid(wrong):
+    assert not is_valid(wrong)
 
 
 def test_rounding_counts_as_a_tie_and_more_does_not():
@@ -47,20 +47,20 @@ def test_rounding_counts_as_a_tie_and_more_does_not():
     assert not monte_carlo.at_least(np.array([2e-9]), observed[3:]).any()
 
 
-def test_what_is_not_a_number_raises_p():
+def test_nan_raises_p():
     nan, one = np.array([np.nan]), np.array([1.0])
     assert monte_carlo.at_least(nan, one).all()
     assert monte_carlo.at_least(one, nan).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.05, 0.01, 1 / 3, 1e-3, 1e-9, 0.9, 1 / 49])
-def test_fewest_draws_for_a_level(level):
+def test_draws_needed_is_the_fewest_that_reach_a_level(level):
     draws = draws_needed(level)
     assert 1 / (draws + 1) <= level
     assert draws == 1 or 1 / draws > level
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.1, 2, "0.05"])
-def test_no_draws_reach_a_level_that_is_none(level):
+def test_an_invalid_level_is_refused(level):
     with pytest.raises(ValueError, match="0 < level < 1"):
         draws_needed(level)

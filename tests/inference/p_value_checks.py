@@ -1,4 +1,4 @@
-"""Is a law of p-values one of a valid test; brute force over every order of the records."""
+"""Checks that p-values are valid or uniform, and brute force over every order of the records."""
 
 import itertools
 
@@ -20,7 +20,7 @@ def too_small(p_values, sharing=0.0):
 
 
 def not_uniform(p_values, sharing=0.0, bins=10):
-    """Whether p-values that are multiples of 1/(draws + 1) clearly miss the uniform law."""
+    """Whether p-values that are multiples of 1/(draws + 1) are clearly not uniform."""
     counts = np.bincount(np.minimum((p_values * bins - 1e-9).astype(int), bins - 1), minlength=bins)
     expected = len(p_values) / bins
     statistic = ((counts - expected) ** 2 / expected).sum() / (1 + sharing)

@@ -31,13 +31,13 @@ def test_a_template_has_the_names_and_nothing_of_the_values(tmp_path):
     assert not any(word in done.stdout for word in shown if len(word) > 2)
 
 
-def test_what_is_taken_for_names_is_said_before_it_is_printed(tmp_path):
+def test_a_template_warns_that_the_first_line_was_read_as_the_header(tmp_path):
     table, out = table_file(tmp_path), tmp_path / "template.toml"
     for words in ((), ("--out", out)):
         done = dpmic("bounds", "template", table, *words)
         assert done.exit_code == 0
         assert "first line of" in done.stderr
-        assert "keep this template to yourself" in done.stderr
+        assert "do not share this template" in done.stderr
     parquet = tmp_path / "table.parquet"
     pyarrow.parquet.write_table(pa.table({"2020": [1], "b": [2]}), parquet)
     done = dpmic("bounds", "template", parquet)
@@ -48,7 +48,7 @@ def test_what_is_taken_for_names_is_said_before_it_is_printed(tmp_path):
 @pytest.mark.parametrize(
     ("header", "said"),
     [
-        ("age,dose,age", "columns 1 and 3 of .* have one name"),
+        ("age,dose,age", "columns 1 and 3 of .* have the same name"),
         ("age,,dose", "column 2 of .* has no name"),
         ("age, ,dose", "column 2 of .* has no name"),
         (f"bob,{MARKER},north", "does not begin with a header: column 2"),
@@ -57,7 +57,7 @@ def test_what_is_taken_for_names_is_said_before_it_is_printed(tmp_path):
         ("age\tdose\tsite", "save it with commas"),
     ],
 )
-def test_what_cannot_be_names_is_refused_before_anything_is_printed(header, said, tmp_path):
+def test_invalid_headers_are_refused_before_anything_is_printed(header, said, tmp_path):
     table, out = tmp_path / "table.csv", tmp_path / "template.toml"
     table.write_text(f"{header}\n1,2,3\n")
     done = dpmic("bounds", "template", table, "--out", out)
@@ -77,16 +77,16 @@ def test_a_template_is_refused_as_bounds_until_it_is_filled_in(tmp_path):
     assert "column 'age' has no bounds" in done.stderr
     again = dpmic("bounds", "template", table, "--out", path)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
-def test_bought_bounds_are_a_bounds_file_inside_the_wide_ones(tmp_path):
+def test_learned_bounds_are_a_bounds_file_within_the_wide_ones(tmp_path):
     table, wide = table_file(tmp_path), bounds_file(tmp_path, WIDE)
     words = ("bounds", "learn", table, "--within", wide, "--epsilon", 12, "--seed", 1)
-    out = tmp_path / "bought.toml"
+    out = tmp_path / "learned.toml"
     assert dpmic(*words, "--out", out).exit_code == 0
     text = out.read_text()
-    assert "bought with epsilon = 12, 3 columns, n = 200" in text
+    assert "learned with epsilon = 12, 3 columns, n = 200" in text
     assert "# seeded: not for release" in text
     assert MARKER not in text
     schema = read_schema(out)
@@ -98,7 +98,7 @@ def test_bought_bounds_are_a_bounds_file_inside_the_wide_ones(tmp_path):
     assert done.exit_code == 0, done.output
 
 
-def test_bounds_are_charged_once_they_can_be_written(tmp_path):
+def test_bounds_are_charged_only_if_they_can_be_written(tmp_path):
     table, wide, ledger = table_file(tmp_path), bounds_file(tmp_path, WIDE), tmp_path / "ledger"
     init = ("ledger", "init", ledger, "--epsilon", 20, "--bounds", wide, "--name", "trial")
     assert dpmic(*init).exit_code == 0
@@ -107,7 +107,7 @@ def test_bounds_are_charged_once_they_can_be_written(tmp_path):
         done = dpmic(*words, "--out", bad)
         assert done.exit_code == 2
         assert LedgerFile.open(ledger).events == ()
-    done = dpmic(*words, "--out", tmp_path / "bought.toml")
+    done = dpmic(*words, "--out", tmp_path / "learned.toml")
     assert done.exit_code == 0, done.output
     (event,) = LedgerFile.open(ledger).events
     assert 11.9 < event.epsilon <= 12
@@ -127,7 +127,7 @@ def test_a_ledger_is_made_shown_and_given_another_budget(tmp_path):
     assert dpmic("screen", *words, "--epsilon", 1.5, "--ask", "top:2").exit_code == 0
     shown = dpmic("ledger", "show", path).stdout
     assert "data set  trial (schema " in shown
-    assert "budget    epsilon 2, delta 1e-06, 3 record(s) a person" in shown
+    assert "budget    epsilon 2, delta 1e-06, 3 record(s) per person" in shown
     assert "spent     epsilon 1.5" in shown
     assert "screen: TopK, n=200" in shown
     less = dpmic("ledger", "set-budget", path, "--epsilon", 1, "--records-per-person", 3)
@@ -163,7 +163,7 @@ def test_verify_counts_the_entries_of_a_whole_ledger_and_refuses_a_damaged_one(t
         assert refused.stdout == ""
 
 
-def test_ledgers_that_cannot_be(tmp_path):
+def test_invalid_ledgers_are_refused(tmp_path):
     bounds = bounds_file(tmp_path)
     init = ("--epsilon", 1, "--bounds", bounds, "--name", "trial")
     assert dpmic("ledger", "init", tmp_path / "a", *init).exit_code == 0
@@ -202,14 +202,14 @@ def test_a_plan_reads_no_data(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--epsilon", 1), "expected --bounds with the columns' names, or --columns"),
-        (("--epsilon", 1, "--columns", 4, "--bounds", "b"), "or --columns, how many"),
+        (("--epsilon", 1), "expected either --bounds, a bounds file, or --columns"),
+        (("--epsilon", 1, "--columns", 4, "--bounds", "b"), "or --columns, a number"),
         (("--columns", 4), "Missing option '--epsilon'"),
-        (("--epsilon", 1, "--columns", 4, "--ask", "against:age"), "the column 'age'"),
-        (("--epsilon", 1e-9, "--columns", 4), "spend more, or use more records"),
+        (("--epsilon", 1, "--columns", 4, "--ask", "against:age"), "an unknown column 'age'"),
+        (("--epsilon", 1e-9, "--columns", 4), "use a larger epsilon or more records"),
     ],
 )
-def test_plans_that_cannot_be(words, said):
+def test_invalid_plans_are_refused(words, said):
     done = dpmic("plan", "-n", 5000, *words)
     assert done.exit_code == 2
     assert said in done.stderr
@@ -223,7 +223,7 @@ def test_the_demo_is_never_written_over(tmp_path):
     assert before.splitlines()[0].decode().split(",") == [name for name, _ in schema.columns]
     again = dpmic("demo", tmp_path)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
     assert (tmp_path / "demo.csv").read_bytes() == before
 
 
