@@ -27,7 +27,7 @@ def cell(ask: Ask, delta: float, n: int, columns: int, epsilon: float) -> str:
         return "-"
     if found.smallest > 1:
         return "-"
-    return f"{found.plan.noise_sd:.2g} / {_digits(found)}"
+    return f"{found.plan.values.sd:.2g} / {_digits(found)}"
 
 
 def _digits(found: Preview) -> str:

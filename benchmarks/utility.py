@@ -29,7 +29,7 @@ from dpmic_jax.screening.power import expected_count
 from dpmic_jax.screening.tiles import TileScorer
 
 RESULTS = Path(__file__).parent / "results" / "utility.json"
-EPSILONS, DELTAS, ASKS = (0.5, 1.0, 3.0), (0.0, 1e-6), (AllPairs(), TopK(8))
+EPSILONS, DELTAS, ASKS = (0.2, 0.5, 1.0), (0.0, 1e-6), (AllPairs(), TopK(8))
 STRONG = 0.5
 
 
@@ -68,7 +68,7 @@ def measure(ask: Ask, epsilon: float, delta: float, keys: int) -> dict[str, Any]
     strong = {pair for pair, value in values.items() if value > STRONG}
     right, strong_found = 0, 0
     for seed in range(keys):
-        with mock.patch("dpmic_jax.screening.execution.Work", ScoredOnce):
+        with mock.patch("dpmic_jax.screening.execution.TileScorer", ScoredOnce):
             found = screen(data.columns, bounds=data.bounds, key=seeded_key(seed), **settings)
         names = [frozenset((x, y)) for x, y, *_ in found.ranked()]
         if isinstance(ask, TopK):
@@ -85,7 +85,7 @@ def measure(ask: Ask, epsilon: float, delta: float, keys: int) -> dict[str, Any]
         "epsilon": epsilon,
         "delta": delta,
         "keys": keys,
-        "noise_sd": before.plan.noise_sd,
+        "noise_sd": before.plan.values.sd,
         "right": int(right),
         "expected": chance * keys,
         "interval": expected_count(chance, keys),

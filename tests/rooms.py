@@ -24,6 +24,7 @@ ORDER = (
     "__main__",
 )
 ORDER_IN_DP = (
+    "files",
     "arithmetic",
     "rng",
     "noise",

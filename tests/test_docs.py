@@ -47,7 +47,7 @@ import numpy as np
 
 rng = np.random.default_rng(0)
 names = [f"c{number}" for number in range(7)]
-np.savetxt("data.csv", rng.random((12, 7)), delimiter=",", header=",".join(names), comments="")
+np.savetxt("data.csv", rng.random((2000, 7)), delimiter=",", header=",".join(names), comments="")
 filled_in = "".join(f"[columns.{name}]\\nlow = 0\\nhigh = 1\\n" for name in names)
 
 Path("DIR").mkdir()

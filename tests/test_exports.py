@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_results import NAMES, event_of, result_of, statement_of
 
+from dpmic_jax.dp.files import replace
 from dpmic_jax.results import SEEDED, ScreenResult, Statement
-from dpmic_jax.runs.atomic_write import write
 
 finite = st.floats(0, 1)
 
@@ -181,7 +181,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        write(path, fail)
+        replace(path, fail)
     assert path.read_text() == "old"
 
     def crash(*_):
@@ -190,7 +190,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", crash)
         with pytest.raises(OSError, match="no power"):
-            write(path, lambda file: file.write(b"new"))
+            replace(path, lambda file: file.write(b"new"))
     assert path.read_text() == "old"
     result_of().to_json(path)
     assert ScreenResult.from_json(path) == result_of()

@@ -113,8 +113,8 @@ class SubsampledTest:
             )
         if len(set(queries)) < len(queries):
             raise ValueError("expected every query once; two are the same")
-        payment = ReleaseCharge(key, label, event, ledger)
-        with charged_release(self.event, data.n, len(queries), payment) as run:
+        charge = ReleaseCharge(key, label, event, ledger)
+        with charged_release(self.event, data.n, len(queries), charge) as run:
             # With count = 1, so that the noise of a query does not depend on the other queries.
             own = event_key(run.key, self.event(data.n, label=run.event.label))
             steps = self.steps(data, queries, _split(_folded(own, [_PARTS]), data.n, self.parts))

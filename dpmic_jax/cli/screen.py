@@ -70,6 +70,7 @@ _SHARED = combine(
 @TABLE
 @_SHARED
 @RUN
+@click.option("--force", is_flag=True, help="Screen even if noise will hide every dependence.")
 @click.option("--dask", help="Address of a Dask scheduler, such as tcp://host:8786.")
 @click.option(
     "--devices",
@@ -92,6 +93,7 @@ def screen(
     out: Path | None,
     ledger: str | None,
     seed: int | None,
+    force: bool,
     dask: str | None,
     devices: int,
     heatmap: Path | None,
@@ -121,6 +123,7 @@ def screen(
                 out=out,
                 devices=_devices(devices),
                 client=client,
+                force=force,
                 **settings,
             )
         if out is not None:

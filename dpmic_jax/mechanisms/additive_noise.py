@@ -25,7 +25,12 @@ from jaxtyping import Int, PRNGKeyArray
 from dpmic_jax.data.limits import Bounds
 from dpmic_jax.data.table import Pairs, Table, positions
 from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP
-from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive
+from dpmic_jax.dp.arithmetic.exact_decimal import (
+    as_fraction,
+    ceil_to_float,
+    check_positive,
+    check_positive_int,
+)
 from dpmic_jax.dp.noise.lattice import (
     Lattice,
     LatticeCube,
@@ -221,7 +226,7 @@ class MICrCube(_MICrPlusNoise):
 
     def noise(self, n: int, count: int = 1) -> LatticeCube:
         """Cube noise on `count` values."""
-        lattice = Lattice.for_cube(self.sensitivity(n))
+        lattice = Lattice.for_cube(self.settled(n, count).sensitivity(n))
         return LatticeCube(epsilon=as_fraction(self.epsilon), lattice=lattice, points=count)
 
     def guarantee(self, n: int) -> PureDP:
@@ -233,9 +238,10 @@ class MICrCube(_MICrPlusNoise):
 
         A radius that was drawn for some pairs must not serve one more.
         """
-        one = super().event(n, label=label)
-        settled = self.settled(n, count)
-        return replace(one, settings=(*settled.settings(n), (_TOGETHER, str(count))))
+        together = str(check_positive_int("count", count)), self.noise(n, count).lattice
+        one = super().event(n, count=count, label=label)
+        shared = (_TOGETHER, together[0]), ("lattice", str(together[1].bits))
+        return replace(one, count=1, settings=(*one.settings, *shared))
 
     def _noise_key(self, n: int, run: ChargedRun) -> PRNGKeyArray:
         """By the event of all pairs: their noise belongs together."""

@@ -160,7 +160,10 @@ def _add_cube(
 def _blocks(
     words: UInt32[np.ndarray, " words"], pair: Int[np.ndarray, " 2"], key: PRNGKeyArray
 ) -> Iterator[int]:
-    """The random integers of a pair: of its first words, and in 1 of 2^256 cases of more."""
+    """The random integers of a pair: of its first words, and of more if these do not suffice.
+
+    That is rare (2^-256) as long as the radius is below 2^63.
+    """
     drawn, size = words.astype("<u4").tobytes(), BLOCK // 8
     for start in range(0, len(drawn), size):
         yield int.from_bytes(drawn[start : start + size], "little")

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dpmic_jax.runs import stage
+
 Part = dict[str, np.ndarray]
 
 
@@ -31,6 +33,7 @@ class Store:
         if not described.exists():
             _write(described, text.encode())
         elif described.read_text() != text:
+            stage.reset()  # a command cannot be resumed here; it has not charged anything either
             raise ValueError(
                 f"{folder} has parts of a run with other settings: pass another folder, or "
                 "remove this one"

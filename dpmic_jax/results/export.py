@@ -4,7 +4,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from dpmic_jax.runs.atomic_write import write
+from dpmic_jax.dp.files import replace
 
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
@@ -33,7 +33,7 @@ def header(result: "ScreenResult") -> dict[str, Any]:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically."""
     content = text.encode()
-    write(path, lambda file: file.write(content))
+    replace(path, lambda file: file.write(content))
 
 
 def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
@@ -67,7 +67,7 @@ def to_parquet(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
     arrow, parquet = _pyarrow("to_parquet")
     metadata = {_METADATA: json.dumps(header(result))}
     frame = arrow.table(result.columns()).replace_schema_metadata(metadata)
-    write(path, lambda file: parquet.write_table(frame, file))
+    replace(path, lambda file: parquet.write_table(frame, file))
 
 
 def read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -101,6 +101,7 @@ def charged_run(
     public: Mapping[str, Any] | None = None,
     kept: Mapping[str, Any] | None = None,
     records: Records | None = None,
+    check: Callable[[], object] = bool,
 ) -> Iterator[ChargedRun]:
     """Charge a run, or resume one that was charged, and enter the block after that.
 
@@ -114,6 +115,7 @@ def charged_run(
       public: public facts that a resumed run has to share with the run that began.
       kept: other facts to store in the folder.
       records: reads the records for their digest; for runs with a folder.
+      check: raises an error if a new run should not be charged; a resumed run is not checked.
     """
     if ledger is not None and schema is not None:
         check_data_set(ledger, schema)
@@ -148,6 +150,7 @@ def charged_run(
                 # Refused before the records are read for their digest, which takes a while.
                 if ledger is not None:
                     ledger.check(made)
+                check()
                 if folder:
                     data = None if records is None else records_digest(records(), key)
                     start = {"data": data, "entries": ledger.entries if ledger else 0}

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.files import NO_LINKS, PRIVATE, PUBLIC, replace, unfinished
 from dpmic_jax.dp.rng import key_file
 from dpmic_jax.dp.rng.errors import KeyLostError
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
-from dpmic_jax.runs.atomic_write import PRIVATE, PUBLIC, unfinished, write
 
 _MARK = b"the folder of a dpmic_jax run\n"
 _FILES = ("lock", "run.json", "key", "result.json")
@@ -34,7 +34,6 @@ _TILE = r"\d{8}"
 _NEEDED = {"run", "event", "ledger"}  # keys of run.json
 # The format of the tiles of an unfinished run. Version 0.1.0 wrote no format, and another cipher.
 _FORMAT = 2
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Folder:
         self.path.mkdir(parents=True, exist_ok=True)
         self._check_ours()
         # Through a link, O_CREAT would make a file outside of the folder.
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | _NO_LINKS, PRIVATE)
+        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | NO_LINKS, PRIVATE)
         with open(lock, "r+b") as file:
             _lock(file, self.path)
             if not file.read():
@@ -172,7 +171,7 @@ class Folder:
     def keep_tile(self, number: int, content: bytes) -> None:
         """Store a finished tile after its SHA-256 digest."""
         kept = hashlib.sha256(content).digest() + content
-        write(self._tile(number), lambda file: file.write(kept), mode=PRIVATE)
+        replace(self._tile(number), lambda file: file.write(kept), mode=PRIVATE)
 
     def _tile(self, number: int) -> Path:
         return self.path / "tiles" / f"{number:08d}"
@@ -209,7 +208,7 @@ class Folder:
         return [*filter(_is_tile, named), *unfinished(tiles, _TILE)]
 
     def _write(self, name: str, content: str, mode: int) -> None:
-        write(self.path / name, lambda file: file.write(content.encode()), mode=mode)
+        replace(self.path / name, lambda file: file.write(content.encode()), mode=mode)
 
 
 def _is_tile(path: Path) -> bool:

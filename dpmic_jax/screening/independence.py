@@ -46,4 +46,4 @@ def dependence_level(plan: Plan) -> float:
     half of that is for their MICr, and half for the noise.
     """
     by_chance = independence_level(plan.statistic, plan.n, len(plan.pairs), FALSE_ALARMS / 2)
-    return by_chance + plan.noise_quantile(FALSE_ALARMS / 2 / plan.released)
+    return by_chance + plan.values.largest_quantile(FALSE_ALARMS / 2, plan.released)

@@ -3,13 +3,15 @@
 Neighbouring relation: one person's records are replaced by others; n, the names of the columns and
 their bounds are public. One person changes the MICr of a pair by at most Delta (`sensitivity`).
 
-- Values of P pairs. Each gets noise for epsilon / P (Laplace) or rho / P (Gaussian), and they
-  compose to epsilon or rho. With delta = 0 the noise is Laplace, else that with less variance.
+- Values of d pairs. One person changes all of them at once, each by at most Delta, so one cube of
+  noise makes them epsilon-DP together (`dp.noise.cube`). With a delta, Gaussian noise for rho / d
+  each composes to rho, and is used where it makes smaller values stand out.
 - Top k. The k strongest pairs are selected by noisy scores (`dp.selection.OneShotTopK`) with
-  `selection_fraction` of epsilon, and each of their values gets Laplace noise for 1/k of the rest.
-  This is basic composition of k + 1 mechanisms, the last k chosen by the output of the first.
-- Above a threshold. The same with the sparse vector technique (`dp.selection.SparseVector`). The
-  charge is for `at_most` pairs, whether or not so many are found.
+  `selection_fraction` of epsilon, and their values get one cube of noise for the rest. This is
+  basic composition of two mechanisms, the second chosen by the output of the first.
+- Above a threshold. The same with the sparse vector technique: with one threshold
+  (`dp.selection.SingleThresholdSparseVector`), or Algorithm 5 with a delta where that is better.
+  The charge is for `at_most` pairs, whether or not so many are found.
 
 The whole screen is charged as one event.
 """
@@ -20,8 +22,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
-
-from scipy.special import ndtri
 
 from dpmic_jax.dp.accounting.composition import numerical
 from dpmic_jax.dp.accounting.events import (
@@ -34,9 +34,10 @@ from dpmic_jax.dp.accounting.events import (
 )
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, floor_to_float
 from dpmic_jax.dp.ledger.budget import Budget
-from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss, LatticeLaplace
-from dpmic_jax.dp.selection import OneShotTopK, SparseVector
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube, LatticeGauss
+from dpmic_jax.dp.selection import OneShotTopK, SingleThresholdSparseVector, SparseVector
 from dpmic_jax.mechanisms import sensitivity as sensitivities
+from dpmic_jax.mechanisms.additive_noise import MICrCube
 from dpmic_jax.mechanisms.release import event_settings
 from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic.grids import cells
@@ -44,7 +45,10 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
-ValueNoise = LatticeLaplace | LatticeGauss
+ValueNoise = LatticeCube | LatticeGauss
+Selector = OneShotTopK | SparseVector | SingleThresholdSparseVector
+
+_NOISE = {LatticeCube: "discrete cube", LatticeGauss: "discrete Gaussian"}
 
 # Resolutions to try for the lattice of a selector's scores, the finest first.
 _SCORE_BITS = range(28, 9, -1)
@@ -76,15 +80,29 @@ class Choice(NamedTuple):
       lattice: the lattice of its scores.
     """
 
-    selector: OneShotTopK | SparseVector
+    selector: Selector
     lattice: Lattice
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on scores (`TopK`) or on the threshold (`Above`), in units of MICr."""
-        chosen = self.selector
-        rate = chosen.rate if isinstance(chosen, OneShotTopK) else chosen.threshold_noise.rate
-        return float(1 / rate) / self.lattice.top
+        """Scale of the noise on scores, in units of MICr."""
+        return float(1 / _rates(self.selector)[0]) / self.lattice.top
+
+    @property
+    def threshold_scale(self) -> float:
+        """Scale of the noise on the threshold (`Above`), in units of MICr; 0 without one."""
+        rate = _rates(self.selector)[1]
+        return float(1 / rate) / self.lattice.top if rate else 0.0
+
+
+def _rates(selector: Selector) -> tuple[Fraction, Fraction | None]:
+    """The rates of the noise on scores and on the threshold."""
+    if isinstance(selector, OneShotTopK):
+        return selector.rate, None
+    if isinstance(selector, SingleThresholdSparseVector):
+        return selector.queries.rate, selector.threshold_noise.rate
+    # Algorithm 5 has Laplace noise on scores, of twice the scale of that on the threshold.
+    return selector.threshold_noise.rate / 2, selector.threshold_noise.rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,17 +142,20 @@ class Plan:
 
     @property
     def spent_delta(self) -> float:
-        """The delta that is used: 0 for values with Laplace noise, which needs none."""
+        """The delta that is used: 0 for values with cube noise, which needs none."""
         kind = self.event.guarantee
         return self.delta if isinstance(kind, ZCDP) else self.event.delta
 
     @property
     def mechanism(self) -> str:
         """The mechanism in words, for a privacy statement."""
-        noise = "discrete Laplace" if _laplace(self.values) else "discrete Gaussian"
+        noise = _NOISE[type(self.values)]
         chosen = {
             OneShotTopK: "pairs chosen by one-shot noisy top-k, ",
             SparseVector: "pairs found by the sparse vector technique, ",
+            SingleThresholdSparseVector: (
+                "pairs found by the sparse vector technique with one threshold, "
+            ),
         }.get(type(self.choice.selector) if self.choice else None, "")
         return f"{self.ask}: {chosen}{noise} noise on MICr"
 
@@ -147,20 +168,14 @@ class Plan:
                 f"{kind.rho:.6g}-zCDP for each of {count} pairs, {self.event.rho:.6g}-zCDP "
                 f"together, hence ({self.epsilon:g}, {self.delta:g})-DP"
             )
-        if self.choice is not None and isinstance(self.values, LatticeLaplace):
+        if self.choice is not None and isinstance(self.values, LatticeCube):
             share = f"{float(self.choice.selector.epsilon):g}-DP to choose pairs and "
-            share += f"{float(self.values.epsilon):g}-DP for each value"
-            return f"{share} of {self.released}, by basic composition"
-        return f"{kind.epsilon:.6g}-DP for each of {count} pairs, by basic composition"
-
-    @property
-    def noise_sd(self) -> float:
-        """Standard deviation of the noise on a value, before it is clipped to [0, 1]."""
-        return self.values.scale * (math.sqrt(2) if _laplace(self.values) else 1)
-
-    def noise_quantile(self, above: float) -> float:
-        """The number that noise exceeds with probability `above`, which is at most 1/2."""
-        return _quantile(self.values, above)
+            share += f"{float(self.values.epsilon):g}-DP for the values"
+            return f"{share} of {self.released} together, by basic composition"
+        return (
+            f"{kind.epsilon:.6g}-DP for {self.released} pairs together, by the sensitivity of all "
+            "of them in the maximum norm"
+        )
 
 
 def plan(
@@ -183,32 +198,34 @@ def plan(
     budget = Budget(epsilon, delta, relation)
     pairs = _pairs(ask, names)
     selecting = isinstance(ask, TopK | Above)
+    most = ask.most if selecting else len(pairs)
+    share = as_fraction(ask.selection_fraction) if selecting else Fraction(0)
+    for_values = as_fraction(epsilon) * (1 - share)
     # A float is enough here: it only chooses the default statistic.
-    each = epsilon * (1 - ask.selection_fraction) / ask.most if selecting else epsilon / len(pairs)
-    resolved = _resolved(statistic, n, each)
-    # MICr lies in [0, 1], so nobody changes it by more than 1.
-    sensitivity = min(Fraction(1), sensitivities.group(_one(resolved, n), relation.records))
-    choice, count = None, 1
+    resolved = _resolved(statistic, n, MICrCube(epsilon=float(for_values)).rule_epsilon(most))
+    sensitivity = sensitivities.of_person(resolved, n, relation.records)
+    cube = LatticeCube(epsilon=for_values, lattice=Lattice.for_cube(sensitivity), points=most)
+    values, choice = _Values(cube, PureDP(epsilon), 1), None
     if isinstance(ask, TopK | Above):
-        share = as_fraction(ask.selection_fraction)
-        noise = _value_laplace(as_fraction(epsilon) * (1 - share) / ask.most, sensitivity)
         choice = _choice(ask, as_fraction(epsilon) * share, budget, sensitivity)
-        failing = choice.selector.guarantee.delta
-        guarantee: Guarantee = ApproximateDP(epsilon, failing) if failing else PureDP(epsilon)
-    else:
-        count = len(pairs)
-        noise, guarantee = _values(budget, count, sensitivity)
+        if failing := choice.selector.guarantee.delta:
+            values = values._replace(guarantee=ApproximateDP(epsilon, failing))
+    elif gauss := _gauss(budget, most, sensitivity):
+        values = min(values, gauss, key=lambda each: told_apart(each.noise, most))
     event = Event(
         mechanism=f"screen: {type(ask).__name__}",
-        guarantee=guarantee,
+        guarantee=values.guarantee,
         relation=relation,
         n=n,
         sensitivity=sensitivity,
-        count=count,
+        count=values.releases,
         settings=(
             *event_settings(resolved, n),
             ("ask", canonical(ask)),
-            ("noise", type(noise).__name__),
+            ("noise", type(values.noise).__name__),
+            # A radius of cube noise must not serve more values than it was drawn for.
+            ("values", str(most)),
+            ("lattice", str(values.noise.lattice.bits)),
         ),
         label=label,
     )
@@ -219,7 +236,7 @@ def plan(
         epsilon=budget.epsilon,
         delta=budget.delta,
         statistic=resolved,
-        values=noise,
+        values=values.noise,
         choice=choice,
         event=event,
     )
@@ -233,11 +250,6 @@ def _pairs(ask: Ask, names: Names) -> Positions:
     return found
 
 
-def _one(statistic: MICr, n: int) -> Fraction:
-    """The sensitivity of MICr to one record."""
-    return sensitivities.integer_path(statistic, n)
-
-
 def _resolved(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
     found = statistic if isinstance(statistic, MICr) else statistic(n, epsilon)
     if not isinstance(found, MICr):
@@ -247,24 +259,35 @@ def _resolved(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
     return replace(found, B=cells(found.B, n), c=c)
 
 
-def _values(budget: Budget, pairs: int, sensitivity: Fraction) -> tuple[ValueNoise, Guarantee]:
-    """Laplace or Gaussian noise for the values of `pairs`, whichever has less variance."""
-    epsilon = floor_to_float(as_fraction(budget.epsilon) / pairs)
-    laplace = _value_laplace(as_fraction(epsilon), sensitivity)
-    if budget.rho:
-        rho = floor_to_float(as_fraction(budget.rho) / pairs)
-        lattice = Lattice.for_gauss(sensitivity, 1 / math.sqrt(2 * rho))
-        gauss = LatticeGauss.for_rho(as_fraction(rho), lattice)
-        off = ceil_to_float(gauss.certificate().total_variation)
-        # The errors of many inexact draws may exceed the part of delta that is reserved for them.
-        fits = numerical(pairs * as_fraction(off), budget.epsilon) <= budget.inexact
-        if fits and gauss.scale < math.sqrt(2) * laplace.scale:
-            return gauss, ZCDP(rho, off)
-    return laplace, PureDP(epsilon)
+class _Values(NamedTuple):
+    """The noise on values, and what it costs: `releases` times `guarantee`."""
+
+    noise: ValueNoise
+    guarantee: Guarantee
+    releases: int
 
 
-def _value_laplace(epsilon: Fraction, sensitivity: Fraction) -> LatticeLaplace:
-    return LatticeLaplace(epsilon=epsilon, lattice=Lattice.for_sensitivity(sensitivity, epsilon))
+def _gauss(budget: Budget, values: int, sensitivity: Fraction) -> _Values | None:
+    """Gaussian noise, if there is a delta that it fits."""
+    if not budget.rho:
+        return None
+    rho = floor_to_float(as_fraction(budget.rho) / values)
+    lattice = Lattice.for_gauss(sensitivity, 1 / math.sqrt(2 * rho))
+    noise = LatticeGauss.for_rho(as_fraction(rho), lattice)
+    off = ceil_to_float(noise.certificate().total_variation)
+    # The errors of many inexact draws may exceed the part of delta that is reserved for them.
+    if numerical(values * as_fraction(off), budget.epsilon) > budget.inexact:
+        return None
+    return _Values(noise, ZCDP(rho, off), values)
+
+
+def told_apart(noise: ValueNoise, values: int) -> float:
+    """How far above independent pairs a pair has to be, to stand out with 95 % probability.
+
+    Of the noise alone: what the largest of all noises exceeds in 1 of 40 tables, and what one
+    noise takes away in 1 of 20.
+    """
+    return noise.largest_quantile(0.025, values) + noise.quantile(0.05)
 
 
 def _choice(ask: TopK | Above, epsilon: Fraction, budget: Budget, sensitivity: Fraction) -> Choice:
@@ -285,25 +308,22 @@ def _choice(ask: TopK | Above, epsilon: Fraction, budget: Budget, sensitivity: F
 
 def _selector_on(
     lattice: Lattice, ask: TopK | Above, epsilon: Fraction, budget: Budget
-) -> OneShotTopK | SparseVector:
+) -> Selector:
     shared = {"epsilon": epsilon, "sensitivity": lattice.sensitivity, "top": lattice.top}
     if isinstance(ask, TopK):
         return OneShotTopK(k=ask.k, **shared)
     threshold = lattice.floor(as_fraction(ask.threshold))
     shared |= {"threshold": threshold, "at_most": ask.at_most}
-    pure = SparseVector(delta=0.0, **shared)
+    single = SingleThresholdSparseVector(**shared)
     try:
         approximate = SparseVector(delta=floor_to_float(budget.failures), **shared)
     except ValueError:  # delta is 0, or epsilon is beyond the theorem
-        return pure
-    return max((pure, approximate), key=lambda each: each.round_epsilon)
+        return single
+    return min((single, approximate), key=_variance)
 
 
-def _laplace(noise: ValueNoise) -> bool:
-    return isinstance(noise, LatticeLaplace)
-
-
-def _quantile(noise: ValueNoise, above: float) -> float:
-    if _laplace(noise):
-        return -noise.scale * math.log(2 * above)
-    return -noise.scale * float(ndtri(above))
+def _variance(selector: SparseVector | SingleThresholdSparseVector) -> Fraction:
+    """Variance of the noise on a score less that on the threshold, in steps."""
+    variance = sum((1 / rate**2 for rate in _rates(selector) if rate), Fraction(0))
+    # Laplace noise has twice the variance of exponential noise of the same rate.
+    return variance if isinstance(selector, SingleThresholdSparseVector) else 2 * variance

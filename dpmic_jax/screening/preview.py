@@ -1,21 +1,19 @@
 """`preview`: the cost and the power of a screen, before any data is read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpmic_jax.dp.accounting.events import ReplaceOne
-from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
-from dpmic_jax.dp.noise.lattice import LatticeLaplace
+from dpmic_jax.dp.noise.lattice import LatticeCube
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.independence import dependence_level, independence_level
 from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
-from dpmic_jax.screening.power import chosen_chance, found_chance, ranked_chance
+from dpmic_jax.screening.power import SURE, chosen_chance, ranked_chance, smallest_found
 from dpmic_jax.screening.queries import Above, Ask, TopK
 from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
 
-_SURE = 0.95
 # Seconds measured on one CPU core (`python -m benchmarks.screening`), for a rough estimate.
 _PER_CODE = 3e-8  # to read and bin a value
 _START = 2.0  # to import JAX and compile the noise
@@ -28,9 +26,9 @@ class Preview:
     Attributes:
       plan: the data-independent plan.
       tiling: how pairs are grouped for scoring.
-      smallest: the smallest MICr that is found with 95 % probability. For values of pairs, found
-        means called dependent. For `TopK` it means that k pairs of this value are selected if all
-        others are independent, and for `Above` that a pair passes the threshold if it is visited.
+      smallest: the smallest MICr that is found with 95 % probability: the pair is called dependent,
+        and before that it is selected among pairs that are independent (`TopK`), or passes the
+        threshold when it is visited (`Above`).
       seconds: a rough estimate of the run time.
     """
 
@@ -52,8 +50,8 @@ class Preview:
         """The preview as (quantity, value) texts."""
         plan, kind = self.plan, self.plan.event.guarantee
         cost = ("rho for each pair", f"{kind.rho:.4g}")
-        if isinstance(plan.values, LatticeLaplace):
-            cost = ("epsilon for each value", f"{float(plan.values.epsilon):.4g}")
+        if isinstance(plan.values, LatticeCube):
+            cost = ("epsilon for all values", f"{float(plan.values.epsilon):.4g}")
         choice = []
         if plan.choice is not None:
             choice = [("noise scale of the choice", f"{plan.choice.scale:.4g}")]
@@ -68,7 +66,7 @@ class Preview:
             ("sensitivity of MICr", f"{float(plan.event.sensitivity):.4g}"),
             ("B, c", f"{plan.statistic.B}, {plan.statistic.c:g}"),
             *choice,
-            ("noise on a value, sd", f"{plan.noise_sd:.4g}"),
+            ("noise on a value, sd", f"{plan.values.sd:.4g}"),
             ("largest by chance", f"{_by_chance(plan):.4g}"),
             ("called dependent above", f"{dependence_level(plan):.4g}"),
             ("smallest MICr found, 95 %", _limited(self.smallest)),
@@ -117,28 +115,13 @@ def preview(
     return Preview(plan=plan, tiling=work, smallest=_smallest(plan), seconds=_seconds(plan, work))
 
 
-def _by_chance(plan: Plan) -> float:
-    return independence_level(plan.statistic, plan.n, len(plan.pairs), 1 - _SURE)
-
-
 def _smallest(plan: Plan) -> float:
-    if isinstance(plan.ask, Above):
-        return _least(lambda value: found_chance(plan, value))
-    if isinstance(plan.ask, TopK):
-        k, others = plan.ask.k, len(plan.pairs) - plan.ask.k
-        level = _by_chance(plan)
-        return _least(lambda value: chosen_chance(plan, [value] * k, [level] * others))
-    return dependence_level(plan) + plan.noise_quantile(1 - _SURE)
+    threshold = plan.ask.threshold if isinstance(plan.ask, Above) else 0.0
+    return smallest_found(plan, dependence_level(plan), _by_chance(plan), threshold)
 
 
-def _least(chance: Callable[[float], float]) -> float:
-    """The least value with probability `_SURE`; infinite if there is none up to 1000."""
-
-    def too_small(value: float) -> bool:
-        return chance(value) < _SURE
-
-    found = doubled(too_small, 1.0, most=1000)
-    return float("inf") if found is None else bisect(too_small, *found, steps=40).fails
+def _by_chance(plan: Plan) -> float:
+    return independence_level(plan.statistic, plan.n, len(plan.pairs), 1 - SURE)
 
 
 def _limited(value: float) -> str:

@@ -24,6 +24,7 @@ from dpmic_jax.screening.distributed import Cluster
 from dpmic_jax.screening.execution import LocalExecutor, ScreenTask, released
 from dpmic_jax.screening.independence import dependence_level
 from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
+from dpmic_jax.screening.power import check_not_lost
 from dpmic_jax.screening.queries import Ask, Positions
 from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
 from dpmic_jax.version import __version__
@@ -44,6 +45,7 @@ def screen(
     resources: Resources = DEFAULT,
     devices: Sequence[Device] = (),
     client: Any = None,
+    force: bool = False,
 ) -> ScreenResult:
     """Screen a table for dependent columns, (epsilon, delta)-DP for every person in it.
 
@@ -67,6 +69,7 @@ def screen(
       devices: devices of this machine, over which pairs are split.
       client: a `dask.distributed.Client` whose workers compute the tiles. They have to see the
         file of the table and the folder of the run under the same paths.
+      force: screen even if noise will hide every dependence; else that is refused, uncharged.
     """
     relation = ReplaceOne(records_per_person)
     secret = is_secret(key)  # refuses what is no key, before any work
@@ -103,6 +106,7 @@ def screen(
         public={"columns": list(source.names), "table": table_identity(source)},
         kept={"tile": size},
         records=lambda: source.batches(resources.rows),
+        check=lambda: force or check_not_lost(plan),
     ) as run:
         if run.result is not None:
             return replace(ScreenResult.from_json(run.result), backend=backend_of(table))
@@ -147,8 +151,8 @@ def _result(
         names=plan.names,
         pairs=pairs,
         mic=values,
-        noise_sd=plan.noise_sd,
-        half_width=plan.noise_quantile(0.025),
+        noise_sd=plan.values.sd,
+        half_width=plan.values.quantile(0.025),
         dependence_threshold=threshold,
         candidates=len(plan.pairs),
         ask=str(plan.ask),

@@ -16,7 +16,7 @@ from jaxtyping import Array, Int, Key
 
 from dpmic_jax.data.limits import Limits
 from dpmic_jax.data.source import Source
-from dpmic_jax.dp.noise.lattice import Lattice
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold
 from dpmic_jax.mechanisms.release import PointNoise, add_noise, on_lattice
 from dpmic_jax.mic import batch, streaming
@@ -206,7 +206,9 @@ def chosen_pairs(
     return pairs[np.sort(order[np.asarray(found)])]
 
 
-def _first_noise(plan: Plan, key: AnyKey) -> tuple[PointNoise, Lattice, Key[Array, ""]]:
+def _first_noise(
+    plan: Plan, key: AnyKey
+) -> tuple[PointNoise | LatticeCube, Lattice, Key[Array, ""]]:
     """The noise of a tile, its lattice, and the key from which it is drawn."""
     base = event_key(key, plan.event)
     if plan.choice is None:

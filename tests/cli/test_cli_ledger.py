@@ -124,7 +124,8 @@ def test_a_ledger_is_made_shown_and_given_another_budget(tmp_path):
     assert made.exit_code == 0, made.output
     assert LedgerFile.open(path).budget == Budget(2.0, 1e-6, ReplaceOne(3))
     words = (table, "--bounds", bounds, *QUICK, "--records-per-person", 3, "--ledger", path)
-    assert dpmic("screen", *words, "--epsilon", 1.5, "--ask", "top:2").exit_code == 0
+    made = dpmic("screen", *words, "--epsilon", 1.5, "--ask", "top:2", "--force")
+    assert made.exit_code == 0
     shown = dpmic("ledger", "show", path).stdout
     assert "data set  trial (schema " in shown
     assert "budget    epsilon 2, delta 1e-06, 3 record(s) per person" in shown
@@ -206,7 +207,7 @@ def test_a_plan_reads_no_data(tmp_path):
         (("--epsilon", 1, "--columns", 4, "--bounds", "b"), "or --columns, a number"),
         (("--columns", 4), "Missing option '--epsilon'"),
         (("--epsilon", 1, "--columns", 4, "--ask", "against:age"), "an unknown column 'age'"),
-        (("--epsilon", 1e-9, "--columns", 4), "use a larger epsilon or more records"),
+        (("--epsilon", 1e-9, "--columns", 4, "--ask", "top:2"), "a larger epsilon or a smaller k"),
     ],
 )
 def test_invalid_plans_are_refused(words, said):

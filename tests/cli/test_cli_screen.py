@@ -170,8 +170,18 @@ def test_options_reach_the_screen(files):
     noisier = json.loads(screened(files, "--json", "--records-per-person", 3).stdout)
     assert noisier["pairs"][0]["noise_sd"] > 2.9 * plain["pairs"][0]["noise_sd"]
     assert noisier["privacy"]["relation"]["records"] == 3
-    gauss = screened(files, "--json", "--delta", "0.01", epsilon=0.5)
-    assert json.loads(gauss.stdout)["privacy"]["delta"] == 0.01
+    gauss = screened(files, "--json", "--delta", "0.5", "--force", epsilon=0.5)
+    assert json.loads(gauss.stdout)["privacy"]["delta"] == 0.5
+
+
+def test_a_screen_that_noise_would_hide_is_refused_uncharged(files, ledger):
+    done = screened(files, "--ledger", ledger, epsilon=0.01)
+    assert done.exit_code == 2
+    assert "noise would hide every dependence" in done.stderr
+    assert "--force" in done.stderr
+    assert LedgerFile.open(ledger).events == ()
+    assert screened(files, "--ledger", ledger, "--force", epsilon=0.01).exit_code == 0
+    assert len(LedgerFile.open(ledger).events) == 1
 
 
 def test_a_picture_is_drawn_or_refused_before_the_charge(files, ledger, tmp_path):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import jax
 import numpy as np
@@ -11,13 +12,14 @@ from dpmic_jax import MICr, micr
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.audit import replace_one
 from dpmic_jax.dp.noise.cube import CubeNoise, uniform
-from dpmic_jax.dp.noise.lattice import LatticeCube
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube
 from dpmic_jax.dp.rng.keys import event_key, pair_key
 from dpmic_jax.mechanisms import MICrCube, MICrLap
 from dpmic_jax.mechanisms.additive_noise import lattice_points
 from dpmic_jax.mechanisms.release import add_noise
 
 SMALL = MICr(B=9, c=1)
+LATTICE = Lattice(bits=10, sensitivity=16)
 PAIRS = np.array(list(itertools.combinations(range(4), 2)))
 UNIT = [(0, 1)] * 4
 
@@ -140,3 +142,37 @@ def test_the_radius_is_in_nothing_that_a_release_shows(columns):
     radius = noise.noise.radius(jax.random.fold_in(key, np.uint32(2**32 - 2)))
     assert str(radius) not in f"{release!r}{release.event.to_json()}{noise!r}"
     assert "radius" not in CubeNoise.__dataclass_fields__
+
+
+def test_an_event_of_a_rule_is_that_of_its_statistic_for_so_many_pairs():
+    """A rule may give another statistic, with another sensitivity, for other noise."""
+    mechanism = MICrCube(
+        epsilon=1.0,
+        statistic=lambda n, epsilon: MICr(B=4 if epsilon > 0.5 else 60_000, c=1),
+    )
+    settled = mechanism.settled(10**6, 66)
+    assert mechanism.event(10**6, count=66) == settled.event(10**6, count=66)
+    assert mechanism.noise(10**6, 66) == settled.noise(10**6, 66)
+    assert mechanism.event(10**6).sensitivity != settled.event(10**6).sensitivity
+
+
+@pytest.mark.parametrize("count", [0, -5, True, 2.5, "x"])
+def test_a_number_of_pairs_has_to_be_one(count):
+    with pytest.raises((TypeError, ValueError), match="count"):
+        MICrCube(epsilon=1.0, statistic=SMALL).event(1000, count=count)
+
+
+def test_a_radius_for_some_values_is_refused_to_more():
+    noise = MICrCube(epsilon=1.0, statistic=SMALL).noise(500, 5)
+    with pytest.raises(ValueError, match="must not serve 6"):
+        add_noise(noise, np.zeros(6, np.int32), PAIRS, jax.random.key(0))
+
+
+def test_more_random_words_are_drawn_where_the_first_do_not_suffice():
+    """A radius of hundreds of bits takes more than a pair's 512."""
+    noise = LatticeCube(epsilon=Fraction(1, 10**150), lattice=LATTICE, points=6)
+    key, points = jax.random.key(2), np.full(6, LATTICE.top // 2)
+    found = [add_noise(noise, points, PAIRS, key) for _ in range(2)]
+    np.testing.assert_array_equal(*found)
+    assert set(found[0]) <= {0, LATTICE.top}  # so wide is the noise
+    assert len(set(found[0])) == 2

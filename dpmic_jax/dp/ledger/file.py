@@ -30,6 +30,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpmic_jax.dp import files
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.budget import Account, Budget, BudgetExceeded, Ledger, PrivacyAmount
 from dpmic_jax.dp.ledger.format import Contents, Header, Receipt, State
@@ -81,13 +82,10 @@ class LedgerFile:
         if not isinstance(budget, Budget):
             raise TypeError(f"expected budget=Budget(epsilon, delta), got {budget!r}")
         header = Header(secrets.token_hex(16), data_set, budget)
-        filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-        try:
+        with files.temporary(path) as filled:
             fill(filled, header)
             os.link(filled, path)
-        finally:
-            filled.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        files.sync_folder(path.parent)
         return cls.open(path)
 
     @classmethod
@@ -242,13 +240,3 @@ class LedgerFile:
     def _read_all(self) -> Contents:
         with transaction(self.path, "BEGIN") as connection:
             return verified(connection)
-
-
-def _sync_directory(path: Path) -> None:
-    """Make a new file name durable, which only POSIX needs and allows."""
-    if os.name == "posix":
-        directory = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dpmic_jax.dp import files
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.format import Contents, Header, Receipt, State, link
 from dpmic_jax.dp.ledger.reservations import Entry, Standing, entry_from_json, standing
@@ -61,7 +62,7 @@ class _DamageError(Exception):
 def fill(path: Path, header: Header) -> None:
     """Write a ledger without entries to a new file of mode 0600."""
     # Created before SQLite opens it, which would use the umask; journals get the file's mode.
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, files.PRIVATE))
     connection = sqlite3.connect(path, isolation_level=None)
     try:
         connection.execute("PRAGMA page_size = 4096")

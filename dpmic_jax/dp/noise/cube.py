@@ -19,8 +19,8 @@ exact in unbounded integers: no table, no truncation, no word of a fixed width.
   Then f(m + t) <= f(m) 2^-floor(t / w) for t >= 0, and the same holds for m - 1 - t. So a side, a
   geometric block by fair coins and a uniform place in the block propose r with a mass
   proportional to 2^-floor(t / w), and it is accepted with probability
-  f(r) / (f(m) 2^-floor(t / w)). About 0.4 (d = 1) to 0.5 of the proposals are accepted,
-  whatever d, S and epsilon are.
+  f(r) / (f(m) 2^-floor(t / w)). About 0.4 (d = 1) to 0.5 of the proposals are accepted as long
+  as epsilon is below S, whatever d is, and an eighth at least.
 - That probability is irrational. It is compared with a uniform number whose bits are drawn one
   word after the other until rigorous decimal bounds on both sides decide.
 - A uniform integer below M is a number of enough bits, drawn again if it is in the last,
@@ -42,7 +42,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, UInt32
-from scipy.special import gammaincc, gammaincinv
+from scipy.special import gammaincc, gammainccinv, gammaincinv
 
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
@@ -51,7 +51,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 MOST_VALUES = 2**40
 Steps = float | Float[np.ndarray, "*shape"]
 BLOCK = 128  # bits of the random integers that coordinates are made of
-_QUANTILES = 4096  # of the radius, for probabilities in floats
+_QUANTILES = 2048  # of the radius, for probabilities in floats; as many for its tail
 _WORDS = 64  # random words that are drawn in one call
 _DIGITS = 30  # of the first comparison, beyond those that the numbers themselves have
 
@@ -107,21 +107,29 @@ class CubeNoise:
         """Whether a uniform number is below f(radius) / (f(mode) 2^-block)."""
         drawn, width, digits = bits.take(64), 64, _DIGITS
         while True:
-            low, high = self._acceptance(radius, block, digits)
+            low, high = self._acceptance(radius, block, digits, least=-width - 2)
             if Fraction(drawn + 1, 1 << width) <= low:
                 return True
             if Fraction(drawn, 1 << width) >= high:
                 return False
             drawn, width, digits = (drawn << 64) | bits.take(64), width + 64, 2 * digits
 
-    def _acceptance(self, radius: int, block: int, digits: int) -> tuple[Fraction, Fraction]:
+    def _acceptance(
+        self, radius: int, block: int, digits: int, *, least: int
+    ) -> tuple[Fraction, Fraction]:
+        """Bounds on the probability; of one below e^least only that it is below 2^least."""
         low, high = _log_ratio(self.rate, self.values, radius, self._proposal.mode, digits)
+        # e^-N as a fraction has N digits: what is too small to matter is not written out.
+        if high + block < least:
+            return Fraction(0), Fraction(1, 1 << -least)
         with localcontext(_context(digits)) as context:
             context.rounding = ROUND_FLOOR
-            below = low.exp().next_minus()
+            below = max(low, Decimal(2 * least - block)).exp().next_minus()
             context.rounding = ROUND_CEILING
             above = high.exp().next_plus()
-        return Fraction(below) * 2**block, Fraction(above) * 2**block
+        # A lower bound that was too small to be written out is replaced by 0.
+        below = Fraction(below) if low >= 2 * least - block else Fraction(0)
+        return below * 2**block, Fraction(above) * 2**block
 
     # The distribution in floats, for limits and plans. a (R + 1/2) is Gamma(d + 1) but for terms
     # of the order of 1/R^2, and Z_i / (R + 1/2) is uniform on [-1, 1].
@@ -140,14 +148,19 @@ class CubeNoise:
         """The t >= 0 that one value's noise exceeds with a probability of at most 1/2."""
         return self._reached(self.tail, above)
 
+    def radii(self, count: int) -> Float[np.ndarray, " count"]:
+        """Quantiles of R + 1/2, at the middles of `count` equal shares of its distribution."""
+        return _gamma_quantiles(self.values + 1, count) / float(self.rate)
+
     def largest_tail(self, t: float, count: int) -> float:
         """P(max Z_i > t) over `count` of the values, for t >= 0.
 
         Given R the values are independent: E[1 - ((1 + t/R) / 2)^count; R > t], over quantiles
-        of R.
+        of R that are dense where R is large. Accurate down to probabilities of 1e-12.
         """
-        inside = np.minimum(1, (1 + float(self.rate) * t / _radii(self.values)) / 2)
-        return float((1 - inside**count).mean())
+        radii, weights = _upper_quantiles(self.values + 1)
+        inside = np.minimum(1, (1 + float(self.rate) * t / radii) / 2)
+        return float(-np.expm1(count * np.log(inside)) @ weights)
 
     def largest_quantile(self, above: float, count: int) -> float:
         """The t >= 0 that the largest of `count` values' noises exceeds with a probability."""
@@ -162,9 +175,18 @@ class CubeNoise:
 
 
 @lru_cache(maxsize=16)
-def _radii(values: int) -> Float[np.ndarray, " quantiles"]:
-    """a (R + 1/2) at the middles of equal shares of its distribution."""
-    return gammaincinv(values + 1, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+def _upper_quantiles(
+    shape: int,
+) -> tuple[Float[np.ndarray, " quantiles"], Float[np.ndarray, " quantiles"]]:
+    """Quantiles of a Gamma number and their weights: evenly spaced, then by factors in the tail."""
+    tail = np.geomspace(1e-15, 0.05, _QUANTILES)
+    exceeded = np.concatenate([[0.0], tail, np.linspace(0.05, 1, _QUANTILES)[1:]])
+    return gammainccinv(shape, (exceeded[1:] + exceeded[:-1]) / 2), np.diff(exceeded)
+
+
+@lru_cache(maxsize=16)
+def _gamma_quantiles(shape: int, count: int) -> Float[np.ndarray, " count"]:
+    return gammaincinv(shape, (np.arange(count) + 0.5) / count)
 
 
 def uniform(radius: int, blocks: Iterator[int]) -> int:
@@ -211,7 +233,7 @@ class RandomBits:
 
 
 def random_bits(key: AnyKey) -> RandomBits:
-    """The random bits of a key: its words, and then those of the key folded with 1, 2, ..."""
+    """The random bits of a key: the words of the key folded with 0, then 1, 2, ..."""
     key = noise_key(key)
 
     def words() -> Iterator[int]:
@@ -238,7 +260,7 @@ def _proposal(rate: Fraction, values: int) -> Proposal:
         mode += 1
     while mode > 0 and not _grows(rate, values, mode):
         mode -= 1
-    width = math.isqrt(math.ceil(Fraction(139, 100) * values / rate**2)) + 1
+    width = max(1, math.isqrt(math.ceil(Fraction(139, 100) * values / rate**2)))
     while not _halved(rate, values, mode, width):
         width += width // 16 + 1
     return Proposal(mode, width)

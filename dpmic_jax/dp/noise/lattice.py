@@ -139,8 +139,8 @@ class LatticeLaplace:
         return -self.scale * math.log(2 * above)
 
     def largest_quantile(self, above: float, count: int) -> float:
-        """What the largest of `count` noises exceeds with probability `above` at most."""
-        return self.quantile(above / count)
+        """What the largest of `count` independent noises exceeds with probability `above`."""
+        return self.quantile(-math.expm1(math.log1p(-above) / count))
 
     def release(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
         """Add noise to lattice points, and clip them to the lattice."""
@@ -201,8 +201,8 @@ class LatticeGauss:
         return -self.scale * float(ndtri(above))
 
     def largest_quantile(self, above: float, count: int) -> float:
-        """What the largest of `count` noises exceeds with probability `above` at most."""
-        return self.quantile(above / count)
+        """What the largest of `count` independent noises exceeds with probability `above`."""
+        return self.quantile(-math.expm1(math.log1p(-above) / count))
 
     def release(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
         """Add noise to lattice points, and clip them to the lattice."""
@@ -263,7 +263,7 @@ class LatticeCube:
         return self.noise.quantile(above) / self.lattice.top
 
     def largest_quantile(self, above: float, count: int) -> float:
-        """What the largest of `count` noises exceeds with probability `above` at most."""
+        """What the largest of `count` noises exceeds with probability `above`."""
         return self.noise.largest_quantile(above, count) / self.lattice.top
 
     def release(
@@ -276,6 +276,11 @@ class LatticeCube:
           radius: `noise.radius(key)`, the same for all of them; secret.
           blocks: for each point random integers of `cube.BLOCK` bits, from a key of its own.
         """
+        if len(points) > self.points:
+            raise ValueError(
+                f"cube noise for {self.points} points must not serve {len(points)}: their loss "
+                "would exceed epsilon; make the noise for all of them"
+            )
         top, moved = self.lattice.top, zip(points.tolist(), blocks, strict=True)
         noisy = (point + uniform(radius, some) for point, some in moved)
         return np.array([min(max(point, 0), top) for point in noisy], np.int32)

@@ -7,7 +7,6 @@ Links are never followed, and a file that is not a key file is never overwritten
 
 import hashlib
 import os
-import secrets
 import stat
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dpmic_jax.dp import files
 from dpmic_jax.dp.rng.errors import KeyLostError
 from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, is_secret, noise_key, wrap
 
@@ -22,7 +22,6 @@ _WORDS = (8, 2)  # words of a ChaCha20 key, and of a seeded (threefry2x32) key
 # Bytes of the SHA-256 checksum after the words. A damaged key, such as one of zeros, could be
 # guessed, so its noise would protect nobody.
 _SUM = 32
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 def save(path: Path, key: AnyKey) -> None:
@@ -33,17 +32,8 @@ def save(path: Path, key: AnyKey) -> None:
     """
     words = np.asarray(jax.random.key_data(noise_key(key)))
     content = words.astype("<u4").tobytes()
-    filled = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-    file = os.open(filled, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        try:
-            os.write(file, content + hashlib.sha256(content).digest())
-            os.fsync(file)
-        finally:
-            os.close(file)
-        os.link(filled, path)
-    finally:
-        filled.unlink()
+    content += hashlib.sha256(content).digest()
+    files.create(path, lambda file: file.write(content), mode=files.PRIVATE)
 
 
 def load(path: Path) -> AnyKey:
@@ -89,7 +79,7 @@ def destroy(path: Path) -> None:
     """Overwrite and unlink a key file; a file that is not a key file is left as it is."""
     if not is_key(path):
         return
-    file = os.open(path, os.O_WRONLY | _NO_LINKS)
+    file = os.open(path, os.O_WRONLY | files.NO_LINKS)
     try:
         os.write(file, bytes(os.fstat(file).st_size))
         os.fsync(file)

@@ -1,6 +1,6 @@
 """Exact distributions of selections among a few candidates, from those of their noisy scores.
 
-Both work in integers over one common denominator: fractions would be reduced at every step.
+All work in integers over one common denominator: fractions would be reduced at every step.
 """
 
 from collections.abc import Sequence
@@ -89,3 +89,31 @@ def sparse_vector_pmf(
         return found
 
     return after(0, at_most)
+
+
+def single_threshold_pmf(
+    limits: Sequence[tuple[Fraction, Sequence[Fraction]]], at_most: int
+) -> Outcomes:
+    """The distribution of the first `at_most` candidates that pass one limit for all of them.
+
+    Args:
+      limits: for each value of the limit, its probability, and that of each candidate to pass it.
+      at_most: the most candidates to find.
+    """
+    one = lcm(*(weight.denominator for weight, _ in limits))
+    whole = lcm(*(p.denominator for _, passes in limits for p in passes))
+    totals: dict[tuple[int, ...], int] = {}
+    for weight, passes in limits:
+        left = {(): int(weight * one)}
+        for i, p in enumerate(passes):
+            hit, after = int(p * whole), {}
+            for found, ways in left.items():
+                if len(found) == at_most:
+                    after[found] = ways * whole
+                else:
+                    after[found], after[*found, i] = ways * (whole - hit), ways * hit
+            left = after
+        for found, ways in left.items():
+            totals[found] = totals.get(found, 0) + ways
+    everything = one * whole ** len(limits[0][1])
+    return {found: Fraction(ways, everything) for found, ways in totals.items()}

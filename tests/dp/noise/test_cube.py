@@ -7,7 +7,7 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from dpmic_jax.dp.noise.cube import CubeNoise, RandomBits, _proposal, random_bits, uniform
 
@@ -173,6 +173,18 @@ def log_weight(noise, radius):
     return -float(noise.rate) * radius + noise.values * math.log(2 * radius + 1)
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 1e4, 1e13])
+@pytest.mark.parametrize(("d", "steps"), [(1, 1), (66, 1024), (10**6, 2**60)])
+def test_extreme_noise_is_drawn_at_once(d, steps, epsilon):
+    """A proposal far out has a probability of e^-10^13, which is never written out."""
+    noise = CubeNoise(epsilon=epsilon, sensitivity=steps, values=d)
+    drawn = [noise.radius(jax.random.key(seed)) for seed in range(5)]
+    wanted = (d + 1) * steps / epsilon
+    assert min(drawn) >= 0
+    assert max(drawn) <= 40 * wanted + 1
+    assert d * steps < 1000 * epsilon or max(drawn) > 0
+
+
 @pytest.mark.parametrize(("d", "steps", "epsilon"), SETTINGS)
 def test_no_radius_outweighs_what_is_proposed(d, steps, epsilon):
     noise = CubeNoise(epsilon=epsilon, sensitivity=steps, values=d)
@@ -182,7 +194,7 @@ def test_no_radius_outweighs_what_is_proposed(d, steps, epsilon):
         block = t // width
         for radius in (mode + t, mode - 1 - t):
             if radius >= 0:
-                low, high = noise._acceptance(radius, block, 40)
+                low, high = noise._acceptance(radius, block, 40, least=-600)
                 assert low <= high <= 1 + Fraction(1, 10**30)
                 share = math.exp(log_weight(noise, radius) - log_weight(noise, mode)) * 2**block
                 assert float(low) == pytest.approx(share, rel=1e-6)
@@ -310,13 +322,27 @@ def test_tails_are_those_of_the_mixture(d):
 
 
 @pytest.mark.parametrize("d", [1, 66, 499_500])
-@pytest.mark.parametrize("above", [0.4, 0.025, 1e-4])
+@pytest.mark.parametrize("above", [0.4, 0.025, 1e-4, 1e-9])
 def test_quantiles_invert_the_tails(d, above):
     noise = CubeNoise(epsilon=0.5, sensitivity=1500, values=d)
     assert noise.tail(noise.quantile(above)) == pytest.approx(above, rel=1e-6)
-    # A mean over quantiles of the radius moves in steps.
-    largest = noise.largest_tail(noise.largest_quantile(above, d), d)
-    assert largest == pytest.approx(above, abs=3e-4)
+    largest = noise.largest_quantile(above, d)
+    # From the density of the radius, by adaptive integration.
+    radius, rate = stats.gamma(d + 1), float(noise.rate)
+    kink = rate * largest  # a smaller radius does not reach it
+    ends = [kink, *(end for end in radius.isf([0.5, above, above / 1e6, 1e-300]) if end > kink)]
+    exceeded = sum(
+        integrate.quad(
+            lambda x: radius.pdf(x) * -np.expm1(d * np.log(min(1, (1 + rate * largest / x) / 2))),
+            low,
+            high,
+            epsabs=0,
+            epsrel=1e-6,
+            limit=500,
+        )[0]
+        for low, high in itertools.pairwise(ends)
+    )
+    assert exceeded == pytest.approx(above, rel=0.02)
 
 
 def test_one_value_has_laplace_noise():

@@ -16,6 +16,7 @@ from dpmic_jax.dp.selection import (
     OneShotTopK,
     PeeledTopK,
     PermuteAndFlip,
+    SingleThresholdSparseVector,
     SparseVector,
 )
 
@@ -30,6 +31,9 @@ SELECTORS = {
     "sparse vector": SparseVector(epsilon=8.0, sensitivity=1, threshold=30, at_most=2, top=TOP),
     "sparse vector, delta": SparseVector(
         epsilon=8.0, delta=0.3, sensitivity=1, threshold=30, at_most=2, top=TOP
+    ),
+    "sparse vector, one threshold": SingleThresholdSparseVector(
+        epsilon=8.0, sensitivity=1, threshold=30, at_most=2, top=TOP
     ),
 }
 TRACED = ["permute and flip", "noisy max", "one-shot top-k"]
