@@ -58,12 +58,12 @@ def selected_chance(plan: Plan, value: float, others: float) -> float:
     return float(bdtr(plan.ask.k - 1, len(plan.pairs) - 1, above).mean())
 
 
-def smallest_found(plan: Plan, level: float, others: float, threshold: float) -> float:
+def smallest_found(plan: Plan, level: float | None, others: float, threshold: float) -> float:
     """The smallest MICr that is selected and called dependent with 95 % probability.
 
     Args:
       plan: the plan of any query.
-      level: a released value above this is called dependent.
+      level: a released value above this is called dependent; None to ask for the selection only.
       others: MICr of the other candidates of a `TopK`.
       threshold: of an `Above`.
 
@@ -73,7 +73,7 @@ def smallest_found(plan: Plan, level: float, others: float, threshold: float) ->
 
     def missed(value: float) -> bool:
         # The noise of a selection and that of the values are independent.
-        found = float(plan.values.cdf(np.asarray(value - level)))
+        found = 1.0 if level is None else float(plan.values.cdf(np.asarray(value - level)))
         if isinstance(plan.ask, TopK):
             found *= selected_chance(plan, value, others)
         if isinstance(plan.ask, Above):
@@ -87,13 +87,15 @@ def smallest_found(plan: Plan, level: float, others: float, threshold: float) ->
 def check_not_lost(plan: Plan) -> None:
     """Refuse a plan whose noise hides every dependence, by public numbers only.
 
-    The most that could be hoped for: no other pair has a MICr above 0 by chance.
+    The most that could be hoped for: no other pair has a MICr above 0 by chance. A selection tells
+    something even if the values of what is selected are lost.
     """
-    level = plan.values.largest_quantile(1 - SURE, plan.released)
+    selects = plan.choice is not None
+    level = None if selects else plan.values.largest_quantile(1 - SURE, plan.released)
     times = smallest_found(plan, level, 0.0, 0.0)
     if times <= 1:
         return
-    fewer = "a smaller k" if plan.choice is not None else "fewer pairs, or TopK(k) of them"
+    fewer = "a smaller k" if selects else "fewer pairs, or TopK(k) of them"
     raise ValueError(
         f"noise would hide every dependence: of {plan.ask}, even a pair with MICr = 1 would not be "
         f"found with 95 % probability. Use about {times:.2g} times the epsilon or the records, or "

@@ -20,7 +20,7 @@ def run(tmp_path_factory):
     assert made.exit_code == 0, made.output
     words = ("--epsilon", 0.04, "--ask", "top:1", "--ledger", ledger, "--out", folder / "out")
     # Seeded: this one selects a column with tied values.
-    done = dpmic("screen", table, *public, *words, "--seed", 2, *QUICK)
+    done = dpmic("screen", table, *public, *words, "--seed", 2, "--force", *QUICK)
     assert done.exit_code == 0, done.output
     test = ("test", folder / "out" / "result.json", table, *public, "--draws", 99, *QUICK)
     return test, ledger

@@ -99,7 +99,7 @@ def test_a_cluster_that_gives_up_is_exit_4(files, tmp_path, monkeypatch):
         raise WorkersLostError("the cluster is gone; repeat the call to go on")
 
     monkeypatch.setattr("dpmic_jax.screening.tiles.TileScorer.tiles", stop)
-    words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12)
+    words = ("screen", table, "--bounds", bounds, "--epsilon", 1, "-B", 12, "--force")
     done = dpmic(*words, "--out", tmp_path / "run")
     assert done.exit_code == 4
     assert done.stderr == (

@@ -40,7 +40,13 @@ def result(table):
 
 def screened(table, ask, epsilon=EPSILON):
     return screen(
-        table, bounds=BOUNDS, epsilon=epsilon, ask=ask, key=seeded_key(1), statistic=STATISTIC
+        table,
+        bounds=BOUNDS,
+        epsilon=epsilon,
+        ask=ask,
+        key=seeded_key(1),
+        statistic=STATISTIC,
+        force=True,
     )
 
 
