@@ -229,8 +229,10 @@ def replaced_thresholds(scores):
 # --- privacy -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at_most", [1, 2, 3])
-@pytest.mark.parametrize(("sensitivity", "values"), [(1, (0, 6, 11)), (2, (2, 9))])
+@pytest.mark.parametrize(
+    ("at_most", "sensitivity", "values"),
+    [(1, 1, (0, 6, 11)), (2, 1, (0, 6, 11)), (3, 1, (0, 6, 11)), (2, 2, (2, 9))],
+)
 def test_exact_loss_over_neighbours_is_within_epsilon(at_most, sensitivity, values):
     mechanism = replace(TWO, epsilon=4.0 * sensitivity, at_most=at_most, sensitivity=sensitivity)
     corners = list(itertools.product(values, repeat=3))
@@ -254,7 +256,7 @@ def test_exact_loss_is_epsilon_and_no_less(epsilon, at_most, sensitivity):
     assert not found.at_most(0.9999 * epsilon)
 
 
-@pytest.mark.parametrize(("epsilon", "at_most"), [(20.0, 2), (30.0, 1), (60.0, 3), (400.0, 2)])
+@pytest.mark.parametrize(("epsilon", "at_most"), [(30.0, 1), (60.0, 3), (400.0, 2)])
 def test_exact_loss_holds_at_the_ends_of_the_noise(epsilon, at_most):
     """Around every place where a noise, a block or the range of the scores ends."""
     mechanism = SingleThresholdSparseVector(
