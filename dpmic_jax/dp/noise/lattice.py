@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
 from dpmic_jax.dp.noise import gaussian
 from dpmic_jax.dp.noise.bounded import ClippedLaplace, PureCertificate, as_int32, clipped_pmf
-from dpmic_jax.dp.noise.cube import CubeNoise, uniform
+from dpmic_jax.dp.noise.cube import MOST_VALUES, CubeNoise, uniform
 from dpmic_jax.dp.noise.distributions import DiscreteGaussian, GaussianCertificate
 from dpmic_jax.dp.rng.keys import AnyKey
 
@@ -234,7 +234,8 @@ class LatticeCube:
     points: int
 
     def __post_init__(self):
-        self.noise  # noqa: B018 - checks its settings
+        exact("epsilon", self.epsilon)
+        integer("points", self.points, 1, MOST_VALUES)
 
     @property
     def noise(self) -> CubeNoise:

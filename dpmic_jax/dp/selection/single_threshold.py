@@ -35,7 +35,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Int32, Key, UInt32
+from jaxtyping import Array, Int32, Key, UInt32
 
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
@@ -46,6 +46,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection import tail_atom
 from dpmic_jax.dp.selection.exact_pmf import single_threshold_pmf
 from dpmic_jax.dp.selection.threshold_noise import EndlessGeometric, Tables, draw, tails
+from dpmic_jax.dp.selection.threshold_search import ThresholdSearch
 from dpmic_jax.dp.selection.top_k import OneShotTopK
 from dpmic_jax.dp.selection.validation import check_scores, pure_guarantee
 
@@ -73,7 +74,7 @@ class SingleThresholdCertificate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingleThresholdSparseVector:
+class SingleThresholdSparseVector(ThresholdSearch):
     """Find the first candidates whose noisy scores pass one noisy threshold, in order: epsilon-DP.
 
     Attributes:
@@ -128,24 +129,10 @@ class SingleThresholdSparseVector:
         """Noisy scores. They are not private by themselves: release only the result of `choose`."""
         return self.queries.noisy(jnp.minimum(as_int32(points), np.int32(self._highest)), key=key)
 
-    release = noisy
-
-    def choose(
-        self, noisy: Int32[Array, " candidates"], *, key: AnyKey
-    ) -> Int[np.ndarray, " found"]:
-        """The indices of the candidates found, in order. Not under jit: their number varies.
-
-        Args:
-          noisy: the results of `noisy` for all candidates, each with a key of its own.
-          key: for the threshold; different from the keys of the noise.
-        """
-        found = np.asarray(self.choose_padded(noisy, key=key))
-        return found[found >= 0]
-
     def choose_padded(
         self, noisy: Int32[Array, " candidates"], *, key: AnyKey
     ) -> Int32[Array, " at_most"]:
-        """The same, padded with -1 to length `at_most`. Works under jit and vmap."""
+        """As `choose`, padded with -1 to length `at_most`. Works under jit and vmap."""
         noise = self.threshold_noise
         return _found(
             noise_key(key),
@@ -155,14 +142,6 @@ class SingleThresholdSparseVector:
             np.int32(self._raised),
             self.at_most,
         )
-
-    def select(
-        self, scores: Int32[Array, " candidates"], *, key: AnyKey
-    ) -> Int[np.ndarray, " found"]:
-        """Both steps at once, for scores that are all at hand. Not under jit."""
-        for_noise, for_threshold = jax.random.split(noise_key(key))
-        noisy = self.noisy(check_scores(scores), key=for_noise)
-        return self.choose(noisy, key=for_threshold)
 
     def pmf(self, scores: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
         """The exact probability of each outcome; feasible for few candidates and small noise."""

@@ -37,7 +37,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, Int32, Key, UInt32
+from jaxtyping import Array, Int32, Key, UInt32
 
 from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP, pure_to_zcdp
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
@@ -48,6 +48,7 @@ from dpmic_jax.dp.noise.distributions import DiscreteLaplace, laplace_certificat
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection import tail_atom
 from dpmic_jax.dp.selection.exact_pmf import sparse_vector_pmf
+from dpmic_jax.dp.selection.threshold_search import ThresholdSearch
 from dpmic_jax.dp.selection.validation import check_scores, pure_guarantee
 
 # The most of epsilon that one round uses, half of it for the threshold and half for a candidate.
@@ -80,7 +81,7 @@ class SparseVectorCertificate(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVector:
+class SparseVector(ThresholdSearch):
     """Find the first candidates whose noisy scores pass a noisy threshold, in order.
 
     Attributes:
@@ -149,24 +150,10 @@ class SparseVector:
             np.int32(self.top),
         )
 
-    release = noisy
-
-    def choose(
-        self, noisy: Int32[Array, " candidates"], *, key: AnyKey
-    ) -> Int[np.ndarray, " found"]:
-        """The indices of the candidates found, in order. Not under jit: their number varies.
-
-        Args:
-          noisy: the results of `noisy` for all candidates, each with a key of its own.
-          key: for the thresholds; different from the keys of the noise.
-        """
-        found = np.asarray(self.choose_padded(noisy, key=key))
-        return found[found >= 0]
-
     def choose_padded(
         self, noisy: Int32[Array, " candidates"], *, key: AnyKey
     ) -> Int32[Array, " at_most"]:
-        """The same, padded with -1 to length `at_most`. Works under jit and vmap."""
+        """As `choose`, padded with -1 to length `at_most`. Works under jit and vmap."""
         return _found(
             noise_key(key),
             check_scores(noisy),
@@ -174,14 +161,6 @@ class SparseVector:
             np.int32(self.threshold),
             self.at_most,
         )
-
-    def select(
-        self, scores: Int32[Array, " candidates"], *, key: AnyKey
-    ) -> Int[np.ndarray, " found"]:
-        """Both steps at once, for scores that are all at hand. Not under jit."""
-        for_noise, for_thresholds = jax.random.split(noise_key(key))
-        noisy = self.noisy(check_scores(scores), key=for_noise)
-        return self.choose(noisy, key=for_thresholds)
 
     def pmf(self, scores: Sequence[int]) -> dict[tuple[int, ...], Fraction]:
         """The exact probability of each outcome; feasible for few candidates and small noise."""
