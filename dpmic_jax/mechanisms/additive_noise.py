@@ -238,9 +238,10 @@ class MICrCube(_MICrPlusNoise):
 
         A radius that was drawn for some pairs must not serve one more.
         """
-        together = str(check_positive_int("count", count)), self.noise(n, count).lattice
+        check_positive_int("count", count)
         one = super().event(n, count=count, label=label)
-        shared = (_TOGETHER, together[0]), ("lattice", str(together[1].bits))
+        bits = self.noise(n, count).lattice.bits
+        shared = (_TOGETHER, str(count)), ("lattice", str(bits))
         return replace(one, count=1, settings=(*one.settings, *shared))
 
     def _noise_key(self, n: int, run: ChargedRun) -> PRNGKeyArray:

@@ -40,7 +40,7 @@ from jaxtyping import Array, Int32, Key, UInt32
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
 from dpmic_jax.dp.noise import geometric
-from dpmic_jax.dp.noise.bounded import LARGEST, as_int32
+from dpmic_jax.dp.noise.bounded import as_int32
 from dpmic_jax.dp.noise.distributions import SLACK
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection import tail_atom
@@ -77,25 +77,8 @@ class SingleThresholdCertificate(NamedTuple):
 class SingleThresholdSparseVector(ThresholdSearch):
     """Find the first candidates whose noisy scores pass one noisy threshold, in order: epsilon-DP.
 
-    Attributes:
-      epsilon: privacy loss of everything that is released.
-      sensitivity: the most that one person's records change any score, up or down.
-      threshold: T, in 0 .. top.
-      at_most: the number of candidates to find before the search ends, c in the proof.
-      top: scores are clipped to 0 .. top.
+    The quota `at_most` is c in the proof.
     """
-
-    epsilon: float | Fraction
-    sensitivity: int
-    threshold: int
-    at_most: int
-    top: int
-
-    def __post_init__(self):
-        integer("top", self.top, 1, LARGEST)
-        integer("threshold", self.threshold, 0, self.top)
-        integer("sensitivity", self.sensitivity, 1, LARGEST // 2)
-        self.certificate()
 
     @property
     def threshold_share(self) -> Fraction:

@@ -43,7 +43,7 @@ from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP, pure_to_zcdp
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
 from dpmic_jax.dp.arithmetic.intervals import exact, growth, integer
 from dpmic_jax.dp.noise import geometric
-from dpmic_jax.dp.noise.bounded import LARGEST, as_int32
+from dpmic_jax.dp.noise.bounded import as_int32
 from dpmic_jax.dp.noise.distributions import DiscreteLaplace, laplace_certificate, signed_magnitude
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection import tail_atom
@@ -84,27 +84,13 @@ class SparseVectorCertificate(NamedTuple):
 class SparseVector(ThresholdSearch):
     """Find the first candidates whose noisy scores pass a noisy threshold, in order.
 
+    The quota `at_most` is c in Algorithm 5.
+
     Attributes:
-      epsilon: privacy loss of everything that is released.
       delta: 0 for pure differential privacy.
-      sensitivity: the most that one person's records change any score, up or down.
-      threshold: T, in 0 .. top.
-      at_most: the number of candidates to find before the search ends, c in Algorithm 5.
-      top: scores are clipped to 0 .. top.
     """
 
-    epsilon: float | Fraction
     delta: float = 0.0
-    sensitivity: int
-    threshold: int
-    at_most: int
-    top: int
-
-    def __post_init__(self):
-        integer("top", self.top, 1, LARGEST)
-        integer("threshold", self.threshold, 0, self.top)
-        integer("sensitivity", self.sensitivity, 1, LARGEST // 2)
-        self.certificate()
 
     @property
     def round_epsilon(self) -> Fraction:

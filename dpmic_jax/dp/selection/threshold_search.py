@@ -1,17 +1,47 @@
 """The base class of searches above a threshold: noise on each score, then a comparison in order."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array, Int, Int32
 
+from dpmic_jax.dp.arithmetic.intervals import integer
+from dpmic_jax.dp.noise.bounded import LARGEST
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.dp.selection.validation import check_scores
 
 
+@dataclass(frozen=True, kw_only=True)
 class ThresholdSearch(ABC):
-    """A sparse vector technique in two steps: `noisy` for each candidate, `choose` for all."""
+    """A sparse vector technique in two steps: `noisy` for each candidate, `choose` for all.
+
+    Attributes:
+      epsilon: privacy loss of everything that is released.
+      sensitivity: the most that one person's records change any score, up or down.
+      threshold: T, in 0 .. top.
+      at_most: the number of candidates to find before the search ends.
+      top: scores are clipped to 0 .. top.
+    """
+
+    epsilon: float | Fraction
+    sensitivity: int
+    threshold: int
+    at_most: int
+    top: int
+
+    def __post_init__(self):
+        integer("top", self.top, 1, LARGEST)
+        integer("threshold", self.threshold, 0, self.top)
+        integer("sensitivity", self.sensitivity, 1, LARGEST // 2)
+        self.certificate()
+
+    @abstractmethod
+    def certificate(self) -> NamedTuple:
+        """The exact privacy loss, checked when the settings are made: it is at most epsilon."""
 
     @abstractmethod
     def noisy(self, points: Int32[Array, "*shape"], *, key: AnyKey) -> Int32[Array, "*shape"]:
