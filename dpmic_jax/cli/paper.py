@@ -85,25 +85,6 @@ def calibrate(out: Path) -> None:
 
 @paper.command()
 @OUT
-def levels(out: Path) -> None:
-    """Simulate MICr of independent columns.
-
-    For every default of a screen, which takes half an hour. The table is OUT/levels.json; this
-    command made the one that comes with the package.
-    """
-    with exit_codes():
-        from dpmic_jax.paper import levels
-        from dpmic_jax.paper.store import Store
-
-        stage.begun(resume=out)
-        settings = levels.default_settings()
-        store = Store(out / "levels", levels.description(settings, levels.COLUMNS))
-        table = levels.levels(settings, levels.COLUMNS, store, "dpmic paper levels")
-        _write(out / "levels.json", table, indent=None)
-
-
-@paper.command()
-@OUT
 @QUICK
 @DATA
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the draws.")

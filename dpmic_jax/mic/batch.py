@@ -15,6 +15,7 @@ from jaxtyping import Int
 from dpmic_jax.mic import kernel as tiles
 from dpmic_jax.mic import numpy_scorer
 from dpmic_jax.mic.coding import Codes, cheaper_codes
+from dpmic_jax.mic.distance import steps
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
 from dpmic_jax.mic.kernel import Layout
 from dpmic_jax.mic.numpy_scorer import FewScorer
@@ -52,7 +53,7 @@ def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
 def score_pairs(
     cut: BinnedTable,
     pairs: Int[np.ndarray, "pairs 2"],
-    gains: Gains,
+    gains: Gains | None,
     *,
     devices: Sequence[Device] = (),
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
@@ -64,7 +65,12 @@ def score_pairs(
 
 
 def scorer(
-    cut: BinnedTable, gains: Gains, *, devices: Sequence[Device] = (), pairs: int, tile: int = 2**31
+    cut: BinnedTable,
+    gains: Gains | None,
+    *,
+    devices: Sequence[Device] = (),
+    pairs: int,
+    tile: int = 2**31,
 ) -> "Scorer | FewScorer":
     """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
 
@@ -89,18 +95,30 @@ def seconds(grids: tuple[Grid, ...], n: int, pairs: int) -> float:
 class Optimiser:
     """The programs of a layout's buckets: from counts to information."""
 
-    def __init__(self, layout: Layout, mesh: Mesh, gains: Gains, others: Sequence[Call] = ()):
+    def __init__(
+        self,
+        layout: Layout,
+        mesh: Mesh,
+        gains: Gains | None,
+        others: Sequence[Call] = (),
+        *,
+        n: int | None = None,
+    ):
         _keep_memory()
         self._layout, self._devices, self._gains = layout, mesh.size, gains
         number = np.zeros(mesh.size, np.int32)
+        # Only grids that are scored by their distance need to know n.
+        of_distance = on_devices(mesh, steps(n)) if n else None
+        self._tables = [gains if some.parts > 1 else of_distance for some in layout.buckets]
 
-        def call(bucket: Bucket) -> Call:
+        def call(bucket: Bucket, table: Any) -> Call:
             counts = _shaped(layout.room(bucket) * mesh.size, bucket.master, bucket.rows)
             program = tiles.optimising_program(bucket, layout.lanes_of(bucket))
-            return program, (counts, number, gains)
+            return program, (counts, number, table)
 
         # Compiled before the threads start, which would each trace the programs for themselves.
-        found = compiled_together(mesh, [*others, *map(call, layout.buckets)])
+        calls = map(call, layout.buckets, self._tables)
+        found = compiled_together(mesh, [*others, *calls])
         self.others, self._programs = found[: len(others)], found[len(others) :]
 
     def __call__(
@@ -109,8 +127,10 @@ class Optimiser:
         """Information (`kernel.entries`) of `number` pairs on each device."""
         layout = self._layout
         found = [
-            program(some, 2 * len(bucket.grids) * number, self._gains)
-            for program, some, bucket in zip(self._programs, counts, layout.buckets, strict=True)
+            program(some, 2 * len(bucket.grids) * number, table)
+            for program, some, bucket, table in zip(
+                self._programs, counts, layout.buckets, self._tables, strict=True
+            )
         ]
         by_device = [np.split(np.asarray(some), self._devices) for some in found]
         parts = [
@@ -151,7 +171,7 @@ class Scorer:
         self,
         columns: Codes,
         grids: tuple[Grid, ...],
-        gains: Gains,
+        gains: Gains | None,
         *,
         n: int,
         devices: Sequence[Device],
@@ -167,7 +187,8 @@ class Scorer:
         spots, number = _shaped(self._layout.pairs * mesh.size), _shaped(mesh.size)
         counting = tiles.counting_program(self._layout)
         call = counting, (self._columns, spots, spots, number, self._n)
-        self._optimise = Optimiser(self._layout, mesh, gains, [call])
+        distance = any(grid.parts == 1 for grid in grids)
+        self._optimise = Optimiser(self._layout, mesh, gains, [call], n=n if distance else None)
         (self._count,) = self._optimise.others
 
     def __call__(

@@ -148,7 +148,8 @@ def integer_mic(
     """
     parts = [k for grid in grids for k in range(2, grid.parts + 1)]
     weights = np.array([weight(k) for k in parts], np.int64)[:, None, None]
-    return (information.astype(np.int64) * weights).max(axis=(0, 1))
+    # A last grid of one part is no entry of the characteristic matrix.
+    return (information[: len(parts)].astype(np.int64) * weights).max(axis=(0, 1))
 
 
 def mic(matrix: Characteristic) -> Values:

@@ -20,11 +20,20 @@ MasterRule = Callable[[Fraction, int, int], int]
 
 
 class Grid(NamedTuple):
-    """One run of OptimizeAxis: `rows` fixed parts, and 2..`parts` of `master` to choose."""
+    """One run of OptimizeAxis: `rows` fixed parts, and 2..`parts` of `master` to choose.
+
+    With one part there is nothing to choose: such a grid is scored by its distance from
+    independence (`distance`).
+    """
 
     rows: int
     master: int
     parts: int
+
+    @property
+    def scores(self) -> int:
+        """How many numbers the grid is scored with, in one orientation."""
+        return max(1, self.parts - 1)
 
 
 @dataclass(frozen=True)
@@ -134,13 +143,17 @@ def evaluations(grid: Grid) -> int:
 
 def compile_seconds(bucket: Bucket) -> float:
     """What compiling the loop of a bucket takes, measured on one CPU core."""
+    if bucket.parts == 1:
+        return 0.35
     return 0.25 + 0.009 * min(bucket.rows, 128) + (0.45 if bucket.parts > 2 else 0.0)
 
 
 def run_seconds(bucket: Bucket, pairs: int) -> float:
     """Seconds to run a bucket for `pairs` pairs, measured on one CPU core."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
-    if parts == 2:
+    if parts == 1:
+        nanoseconds = 1e5  # for 128 values of t
+    elif parts == 2:
         nanoseconds = 0.3 * 2 * master * (rows + 1)
     else:
         nanoseconds = 0.3 * master * (master + 1) / 2 * (rows + 1 + 0.5 * parts)
@@ -162,7 +175,9 @@ def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
     Few pairs want few, padded programs; many pairs want tight ones. Tables of some number of
     pairs share programs: the next power of 8 is planned for.
     """
-    return _buckets(grids, 8 ** max(1, math.ceil(math.log(pairs, 8))))
+    merged = tuple(grid for grid in grids if grid.parts > 1)
+    distances = tuple(Bucket((grid,)) for grid in grids if grid.parts == 1)
+    return (*_buckets(merged, 8 ** max(1, math.ceil(math.log(pairs, 8)))), *distances)
 
 
 @lru_cache(maxsize=256)

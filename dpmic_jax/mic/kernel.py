@@ -19,6 +19,7 @@ from jaxtyping import Array, Integer
 
 from dpmic_jax.mic import counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
+from dpmic_jax.mic.distance import Steps, split_distance
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.mic.optimise import at_most, best_information, lanes_in_one_thread
 from dpmic_jax.mic.padding import rung
@@ -46,7 +47,7 @@ class Layout(NamedTuple):
 
     def lanes_of(self, bucket: Bucket) -> int:
         """Lanes that are optimised side by side."""
-        if not self.lane_by_lane:
+        if not self.lane_by_lane or bucket.parts == 1:
             return self.lanes
         return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
 
@@ -75,9 +76,11 @@ def counting_program(layout: Layout) -> Program:
 
 
 def optimising_program(bucket: Bucket, lanes: int) -> Program:
-    """`optimise`, for lanes that are split over devices."""
-    settings = ("parts", bucket.parts), ("lanes", lanes)
-    return Program(optimise, settings, (SPLIT, SPLIT, EVERYWHERE), SPLIT)
+    """`optimise` or `distances`, for lanes that are split over devices."""
+    inputs = SPLIT, SPLIT, EVERYWHERE
+    if bucket.parts == 1:
+        return Program(distances, (("lanes", lanes),), inputs, SPLIT)
+    return Program(optimise, (("parts", bucket.parts), ("lanes", lanes)), inputs, SPLIT)
 
 
 def count(
@@ -311,6 +314,27 @@ def optimise(
     return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
 
 
+def distances(
+    counts: Counts, number: Integer[Array, "1"], steps: Steps, *, lanes: int
+) -> Information:
+    """The distance from independence of every lane, across splits of the merged column.
+
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      steps: the values of t.
+      lanes: how many run side by side; static.
+    """
+
+    def turn(i, found):
+        some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
+        best = split_distance(jnp.moveaxis(some, 0, 2), steps)
+        return lax.dynamic_update_slice_in_dim(found, best[None, None], i, 0)
+
+    found = jnp.zeros((len(counts) // lanes, 1, lanes), jnp.int32)
+    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
+
+
 def _edges(
     counts: Counts, begin: Integer[Array, ""], lanes: int
 ) -> Integer[Array, "edges rows_and_sum some"]:
@@ -334,14 +358,19 @@ def _edges(
 
 
 def entries(
-    layout: Layout, found: list[Integer[np.ndarray, "_ _ _"]], pairs: int, gains: Gains
+    layout: Layout, found: list[Integer[np.ndarray, "_ _ _"]], pairs: int, gains: Gains | None
 ) -> Integer[np.ndarray, "entries 2 pairs"]:
-    """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other."""
+    """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other.
+
+    Of a grid of one part the distance from independence.
+    """
     scored = []
     for bucket, some in zip(layout.buckets, found, strict=True):
-        lanes = at_most(np.moveaxis(some, 1, 0).reshape(bucket.parts - 1, -1), gains)
+        lanes = np.moveaxis(some, 1, 0).reshape(some.shape[1], -1)
+        if bucket.parts > 1 and gains is not None:
+            lanes = at_most(lanes, gains)
         shape = len(lanes), pairs, len(bucket.grids), 2
         lanes = lanes[:, : math.prod(shape[1:])].reshape(shape)
         for i, grid in enumerate(bucket.grids):
-            scored.append(lanes[: grid.parts - 1, :, i].swapaxes(1, 2))
+            scored.append(lanes[: grid.scores, :, i].swapaxes(1, 2))
     return np.concatenate(scored)

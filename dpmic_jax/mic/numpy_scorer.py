@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from dpmic_jax.mic.binning import Partitions
+from dpmic_jax.mic.distance import split_distance_numpy
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import UNIT, ExactGains, Gains
@@ -27,14 +28,15 @@ def seconds(grids: Sequence[Grid], n: int, pairs: int) -> float:
     more = [grid for grid in grids if grid.parts > 2]
     squares = sum((grid.master + 1) ** 2 * (grid.rows + grid.parts) for grid in more)
     each = 3e-9 * squares + 8e-6 * sum(grid.rows for grid in more)
+    each += 4e-3 * sum(grid.parts == 1 for grid in grids)
     return 2 * pairs * (each + (8e-5 + 6e-9 * n) * len(grids))
 
 
 class FewScorer:
     """A table that has been cut: call it with pairs."""
 
-    def __init__(self, cut: BinnedTable, gains: Gains):
-        self._cut, self._table = cut, _phi_table(gains, cut.n)
+    def __init__(self, cut: BinnedTable, gains: Gains | None):
+        self._cut, self._table = cut, None if gains is None else _phi_table(gains, cut.n)
 
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
@@ -48,7 +50,10 @@ class FewScorer:
         found = []
         for i, grid in enumerate(self._cut.grids):
             edges = edge_counts(self._cut, merged, fixed, i)
-            found.append(merge(edges, grid.parts, self._table))
+            if self._table is None or grid.parts == 1:
+                found.append([split_distance_numpy(np.diff(edges, axis=0))])
+            else:
+                found.append(merge(edges, grid.parts, self._table))
         return np.concatenate(found)
 
 

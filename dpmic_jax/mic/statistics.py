@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dpmic_jax.data.limits import Column, Limits
 from dpmic_jax.mic import binning
 from dpmic_jax.mic.binning import Partitions, Ties
+from dpmic_jax.mic.distance import PARTS
 from dpmic_jax.mic.grids import (
     Cells,
     Grid,
@@ -34,6 +35,13 @@ class BinnedTable(NamedTuple):
     def n(self) -> int:
         """The number of records."""
         return self.rows.fine.shape[1]
+
+
+def _binned(
+    grids: tuple[Grid, ...], partition: Callable[[list[list[int]]], Iterable[Partitions]]
+) -> BinnedTable:
+    masters = sorted({grid.master for grid in grids})
+    return BinnedTable(grids, *partition([masters, [grid.rows for grid in grids]]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +77,7 @@ class _Statistic:
         columns: Sequence[Column],
         partition: Callable[[list[list[int]]], Iterable[Partitions]],
     ) -> BinnedTable:
-        grids = self.grids(len(columns[0]))
-        masters = sorted({grid.master for grid in grids})
-        return BinnedTable(grids, *partition([masters, [grid.rows for grid in grids]]))
+        return _binned(self.grids(len(columns[0])), partition)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,3 +116,25 @@ class MICr(_Statistic):
 
 
 Statistic = MICe | MICr
+
+
+@dataclass(frozen=True, kw_only=True)
+class MICrAndDistance:
+    """What a screen measures, from the same counts: MICr, and the distance from independence.
+
+    Attributes:
+      micr: the settings of MICr; None for the distance (`mic.distance`) alone.
+    """
+
+    micr: MICr | None
+
+    def grids(self, n: int) -> tuple[Grid, ...]:
+        """The plan for n records: that of MICr, then the grid of the distance."""
+        return (*(self.micr.grids(n) if self.micr else ()), Grid(PARTS, PARTS, 1))
+
+    def cut(self, columns: Sequence[Column], bounds: Sequence[Limits]) -> BinnedTable:
+        """Cut columns by width, as `MICr.cut` does."""
+        return _binned(
+            self.grids(len(columns[0])),
+            lambda every: binning.by_ranges(columns, bounds, every),
+        )

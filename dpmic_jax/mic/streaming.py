@@ -57,8 +57,9 @@ def count_bytes(cut: BinnedTable) -> int:
 def score_batches(
     batches: Callable[[], Iterable[BinnedTable]],
     pairs: Int[np.ndarray, "pairs 2"],
-    gains: Gains,
+    gains: Gains | None,
     *,
+    n: int | None = None,
     rows: int,
     group: int,
     devices: Sequence[Device] = (),
@@ -69,6 +70,7 @@ def score_batches(
       batches: starts a pass over the table, cut batch by batch.
       pairs: the two columns of each pair.
       gains: how phi is evaluated.
+      n: number of records, for grids that are scored by their distance from independence.
       rows: the most records that a batch has.
       group: how many pairs are counted at a time: what memory has to hold.
       devices: where to run; tiles of a group are split evenly over them.
@@ -80,7 +82,7 @@ def score_batches(
     mesh = Mesh(np.array(devices), ("pairs",))
     for start in range(0, len(pairs), group):
         wanted = pairs[start : start + group]
-        yield _one_pass(batches(), rows, wanted, group, gains, mesh)
+        yield _one_pass(batches(), rows, wanted, group, gains, n, mesh)
 
 
 def _one_pass(
@@ -88,14 +90,15 @@ def _one_pass(
     rows: int,
     pairs: Int[np.ndarray, "group 2"],
     group: int,
-    gains: Gains,
+    gains: Gains | None,
+    n: int | None,
     mesh: Mesh,
 ) -> Int[np.ndarray, "entries 2 group"]:
     batches = iter(batches)
     first = next(batches, None)
     if first is None:
         raise ValueError("expected batches of records, got none")
-    task = _Pass(first, rows, pairs, group, gains, mesh)
+    task = _Pass(first, rows, pairs, group, gains, n, mesh)
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         for cut in itertools.chain([first], batches):
             task.add(cut, pool)
@@ -111,7 +114,8 @@ class _Pass:
         rows: int,
         pairs: Int[np.ndarray, "group 2"],
         group: int,
-        gains: Gains,
+        gains: Gains | None,
+        n: int | None,
         mesh: Mesh,
     ):
         self._rows, self._columns, self._mesh = rows, decade(len(cut.rows.fine)), mesh
@@ -138,7 +142,7 @@ class _Pass:
             (_ADDING, (empty, codes, one.first, one.second, np.int32(0))),
             (_reading(layout), (empty, self._edges, one.first, one.second, one.number)),
         ]
-        self._optimise = Optimiser(layout, mesh, gains, calls)
+        self._optimise = Optimiser(layout, mesh, gains, calls, n=n)
         self._add, self._read = self._optimise.others
 
     def _codes(self, cut: BinnedTable) -> FineCodes:

@@ -13,8 +13,7 @@ and 5.
 `tuning`, `objective`, `select_defaults`: the search behind Table 2 and behind this package's
 default settings.
 `ablations`, `shapes`: experiments beyond the paper's.
-`calibration`, `levels`: the tables behind `VariationLap`'s estimate of MIC* and behind the
-dependence threshold of a screen.
+`calibration`: the table behind `VariationLap`'s estimate of MIC*.
 `published_values`: the numbers that the paper prints.
 `figures`, `summary`, `page`: the paper's figures and ours, and the page of results.
 `store`: keeps the finished parts of a long computation on disk.

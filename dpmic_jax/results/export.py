@@ -9,9 +9,13 @@ from dpmic_jax.dp.files import replace
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
-# Part of every JSON file of a result, so another text would make older files unreadable.
+# What the limits of a row cover, for a MICr with noise and for an estimate.
 LIMITS = (
     "95 %, noise only: each covers the value of MICr of its pair on these records, not sampling"
+)
+ESTIMATED = (
+    "95 %: each covers the MIC of its pair's distribution, by noise, sampling and the error of the "
+    "estimate from the distance"
 )
 _METADATA = b"dpmic_jax"
 
@@ -22,12 +26,18 @@ def header(result: "ScreenResult") -> dict[str, Any]:
         "privacy": result.statement.to_dict(),
         "ask": result.ask,
         "candidates": result.candidates,
+        "decided_by": "distance",
+        "dependence_threshold": result.dependence_threshold,
+        "distance_noise_sd": result.distance_noise_sd,
         "noise_sd": result.noise_sd,
-        "half_width": result.half_width,
-        "independence": result.dependence_threshold,  # the name in files since version 0.1.0
-        "limits": LIMITS,
+        "limits": limits(result),
         "names": list(result.names),
     }
+
+
+def limits(result: "ScreenResult") -> str:
+    """What the limits of MIC in a result cover."""
+    return ESTIMATED if result.noise_sd is None else LIMITS
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -40,18 +50,19 @@ def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
     """Write the rows as CSV, after three comment lines: see `ScreenResult.to_csv`."""
     comments = (
         f"# privacy: {result.statement.text()}",
-        f"# limits: {LIMITS}",
+        f"# limits: {limits(result)}",
         f"# dpmic_jax: {json.dumps(header(result))}",
     )
     columns = result.columns()
     quoted = {name: _quoted(name) for name in result.names}
-    numbers = [columns[name].tolist() for name in ("mic", "noise_sd", "lower", "upper")]
+    numbers = [columns[name].tolist() for name in ("mic", "lower", "upper", "distance")]
     # csv.writer would write True, which polars and R do not read as a boolean, or quote it.
     texts = (
         [quoted[name] for name in columns["x"]],
         [quoted[name] for name in columns["y"]],
         *(map(repr, column) for column in numbers),
         ("true" if above else "false" for above in columns["dependent"]),
+        columns["decided_by"],
     )
     lines = map(",".join, zip(*texts, strict=True))
     write_text(path, "\n".join((*comments, ",".join(columns), *lines)) + "\n")
@@ -71,13 +82,13 @@ def to_parquet(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
 
 
 def read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header, and the columns x, y and mic, of a file that `to_parquet` wrote."""
+    """The header, and the columns, of a file that `to_parquet` wrote."""
     _, parquet = _pyarrow("from_parquet")
     frame = parquet.read_table(path)
     metadata = frame.schema.metadata or {}
     if _METADATA not in metadata:
         raise ValueError("expected a Parquet file that ScreenResult.to_parquet wrote")
-    return json.loads(metadata[_METADATA]), frame.select(["x", "y", "mic"]).to_pydict()
+    return json.loads(metadata[_METADATA]), frame.to_pydict()
 
 
 def _pyarrow(needed_by: str) -> tuple[Any, Any]:

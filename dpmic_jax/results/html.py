@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.results import svg
-from dpmic_jax.results.export import LIMITS
+from dpmic_jax.results.export import limits
 from dpmic_jax.results.histograms import Cells, Histograms
 from dpmic_jax.results.statement import SEEDED
 from dpmic_jax.results.text import short, summary
@@ -60,7 +60,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
         statement=escape(result.statement.text()),
         heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
         independence=f"{result.dependence_threshold:.3g}",
-        limits=escape(LIMITS),
+        limits=escape(limits(result)),
         rows=_rows(result, shown),
         pairs=len(result.mic),
         histograms="".join(map(_section, histograms)),
@@ -72,7 +72,6 @@ def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Hist
     """Data for the script beside the table, as JSON that cannot end its <script> element."""
     content = {
         "names": [_plain(result.names[i]) for i in shown],
-        "half_width": result.half_width,
         "histograms": [
             {
                 "x": {"name": _plain(x.name), "labels": x.labels},
@@ -139,11 +138,10 @@ def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
     )
     absent = len(result.names) - columns
     left_out = f" Columns without a released pair are left out: {absent}." if absent else ""
-    level = result.dependence_threshold, f"★ above {result.dependence_threshold:.3g}"
-    colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)], mark=level)
+    colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)])
     kind = "map" if columns <= _WITH_NUMBERS else "map large"
     return (
-        f'<figure class="{kind}">{drawn}<figcaption>{colours}<p>Private MICr. Empty cells were not '
+        f'<figure class="{kind}">{drawn}<figcaption>{colours}<p>Private MIC. Empty cells were not '
         f"released.{left_out}</p></figcaption><output></output></figure>"
     )
 
@@ -161,13 +159,32 @@ def _rows(result: "ScreenResult", shown: list[int]) -> str:
     """A table row for each pair, with all digits of the value in its `data` element."""
     place = {column: i for i, column in enumerate(shown)}
     names = [escape(_plain(name)) for name in result.names]
-    columns: Any = (result.pairs, result.mic, svg.levels(result.mic), result.dependent)
+    columns: Any = (
+        result.pairs,
+        svg.levels(result.mic),
+        result.mic,
+        result.lower,
+        result.upper,
+        result.distance,
+        result.dependent,
+    )
     return "\n".join(
         f'<tr data-at="{place[i]} {place[j]}"><td>{names[i]}</td><td>{names[j]}</td>'
-        f'<td class="number l{level}"><data value="{mic!r}">{mic:.3f}</data></td>'
+        f'<td class="number l{level}">{_number(mic)}</td>'
+        f"{''.join(map(_cell, values))}"
         f"<td>{'★' if dependent else ''}</td></tr>"
-        for (i, j), mic, level, dependent in zip(*(c.tolist() for c in columns), strict=True)
+        for (i, j), level, mic, *values, dependent in zip(
+            *(c.tolist() for c in columns), strict=True
+        )
     )
+
+
+def _cell(value: float) -> str:
+    return f'<td class="number">{_number(value)}</td>'
+
+
+def _number(value: float) -> str:
+    return f'<data value="{value!r}">{value:.3f}</data>'
 
 
 def _section(group: Histograms) -> str:

@@ -71,7 +71,7 @@ class Plots:
         """Columns on a circle, joined where a released value is above `threshold`.
 
         Wider and darker lines are stronger. Columns that depend on each other are placed side by
-        side; those without a line are pale. `result.dependence_threshold` is a useful threshold.
+        side; those without a line are pale.
         """
         if not 0 <= threshold < 1:
             raise ValueError(f"expected 0 <= threshold < 1, got {threshold}")
@@ -152,11 +152,8 @@ def _heatmap(
             number = f"{matrix[i, j]:.2f}".removeprefix("0")
             size = min(0.85 * font, 0.4 * pitch)
             ax.text(j, i, number, ha="center", va="center", fontsize=size, color=ink)
-    label = "private MICr; dependent above the line"
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, label=label)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, label="private MIC")
     bar.outline.set_visible(False)
-    if result.dependence_threshold <= 1:
-        bar.ax.axhline(result.dependence_threshold, color=_INK, linewidth=1.5)
     _caption(ax, result, f"{len(result.mic)} of {result.candidates} pairs", above=above)
     return ax
 

@@ -5,12 +5,14 @@
   const body = one("#pairs").tBodies[0];
   const heads = Array.from(one("#pairs").tHead.rows[0].cells);
   const pairs = Array.from(body.rows, (row, rank) => {
-    const [x, y, mic, star] = Array.from(row.cells);
+    const [x, y, ...numbers] = Array.from(row.cells), star = numbers.pop();
     const names = (x.textContent + "\n" + y.textContent).toLowerCase();
     return {
       row, rank, names,
       at: row.dataset.at,
-      sorted: [x.textContent, y.textContent, Number(mic.firstChild.value), Number(star.textContent !== "")],
+      sorted: [
+        x.textContent, y.textContent, ...numbers.map((cell) => Number(cell.firstChild.value)), Number(star.textContent !== ""),
+      ],
     };
   });
 
@@ -19,7 +21,7 @@
   let limit = 500; // rows at a time: a browser is slow with tens of thousands
   const show = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fitting = pairs.filter(({ names, sorted: [, , mic, star] }) =>
+    const fitting = pairs.filter(({ names, sorted: [, , mic, , , , star] }) =>
       mic >= Number(least.value) && (star || !starred.checked) && wanted.every((word) => names.includes(word)));
     body.replaceChildren(...fitting.slice(0, limit).map((pair) => pair.row));
     more.hidden = !(fitting.length > limit);
@@ -35,7 +37,7 @@
 
   // Texts rise at first, numbers fall; what is equal keeps the order of the release.
   const collator = new Intl.Collator("en", { numeric: true });
-  const compare = [collator.compare, collator.compare, (a, b) => a - b, (a, b) => a - b];
+  const compare = (column) => (column > 1 ? (a, b) => a - b : collator.compare);
   heads.forEach((head, column) => {
     one("button", head).addEventListener("click", () => {
       const before = head.getAttribute("aria-sort");
@@ -43,7 +45,7 @@
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", rising ? "ascending" : "descending");
       const sign = rising ? 1 : -1;
-      pairs.sort((a, b) => sign * compare[column](a.sorted[column], b.sorted[column]) || a.rank - b.rank);
+      pairs.sort((a, b) => sign * compare(column)(a.sorted[column], b.sorted[column]) || a.rank - b.rank);
       show();
     });
   });
@@ -87,9 +89,8 @@
     if (x === y) return names[x];
     const pair = released.get(`${x} ${y}`), what = `${names[y]}, ${names[x]}: `;
     if (!pair) return what + "not released";
-    const [, , mic, star] = pair.sorted;
-    const [low, high] = [mic - content.half_width, mic + content.half_width].map((end) => Math.max(0, Math.min(1, end)).toFixed(3));
-    return `${what}${mic.toFixed(3)}${star ? " ★" : ""} (${low} to ${high})`;
+    const [, , mic, low, high, distance, star] = pair.sorted;
+    return `${what}${mic.toFixed(3)}${star ? " ★" : ""} (${low.toFixed(3)} to ${high.toFixed(3)}), distance ${distance.toFixed(3)}`;
   });
   document.querySelectorAll(".histogram").forEach((figure, number) => {
     const { x, y, counts, records } = content.histograms[number];

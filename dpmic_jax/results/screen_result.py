@@ -25,11 +25,14 @@ _SCHEMA = {
     "x": nw.String,
     "y": nw.String,
     "mic": nw.Float64,
-    "noise_sd": nw.Float64,
     "lower": nw.Float64,
     "upper": nw.Float64,
+    "distance": nw.Float64,
     "dependent": nw.Boolean,
+    "decided_by": nw.String,
 }
+# Stored; the others follow from them.
+_STORED = ("mic", "lower", "upper", "distance")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,17 +40,24 @@ class ScreenResult:
     """The released pairs of a screen, the strongest first, with their privacy statement.
 
     Everything here is private, and so is everything that is computed from it (post-processing). It
-    keeps no reference to the table. Rows are sorted by falling `mic`, then by position. Two results
-    are equal if all attributes but `backend` are.
+    keeps no reference to the table. Rows that are called dependent come first, then the others, each
+    by falling `mic`, then by position. Two results are equal if all attributes but `backend` are.
 
     Attributes:
       names: names of all columns of the table.
       pairs: positions in `names` of x and y of each released pair.
-      mic: the released values, in [0, 1].
-      noise_sd: standard deviation of the noise in each value, before clipping to [0, 1].
-      half_width: 95 % of draws of that noise are at most this far from zero.
-      dependence_threshold: a released value above this is called dependent. If all `candidates`
-        pairs are independent, MICr plus noise rarely exceeds it on any of them.
+      mic: MIC of each pair, in [0, 1]: MICr with noise, or an estimate from the distance.
+      lower, upper: 95 % limits of each MIC. With `noise_sd` they account for the noise only: they
+        cover the value of MICr on these records, not sampling. Limits of an estimate cover the MIC
+        of the distribution. Each holds for itself.
+      distance: the released distance from independence of each pair, which decides whether it is
+        called dependent.
+      noise_sd: standard deviation of the noise in each MICr, before clipping to [0, 1]; None if MIC
+        is estimated.
+      distance_noise_sd: that of the noise in each distance.
+      dependence_threshold: a distance above this is called dependent. If all `candidates` pairs are
+        independent, any of them exceeds it with a probability of at most 5 %
+        (`screening.independence`).
       candidates: number of pairs that were considered.
       ask: the query, such as "all pairs" or "top 20".
       statement: the privacy statement.
@@ -58,8 +68,11 @@ class ScreenResult:
     names: tuple[str, ...]
     pairs: Int[np.ndarray, "rows 2"]
     mic: Float[np.ndarray, " rows"]
-    noise_sd: float
-    half_width: float
+    lower: Float[np.ndarray, " rows"]
+    upper: Float[np.ndarray, " rows"]
+    distance: Float[np.ndarray, " rows"]
+    noise_sd: float | None
+    distance_noise_sd: float
     dependence_threshold: float
     candidates: int
     ask: str
@@ -68,8 +81,11 @@ class ScreenResult:
 
     def __post_init__(self):
         names = _checked_names(self.names)
-        pairs, mic = _checked_rows(self.pairs, self.mic, len(names))
-        for name in ("noise_sd", "half_width", "dependence_threshold"):
+        values = {name: np.asarray(getattr(self, name), np.float64) for name in _STORED}
+        pairs = _checked_rows(self.pairs, values, len(names))
+        for name in ("noise_sd", "distance_noise_sd", "dependence_threshold"):
+            if name == "noise_sd" and self.noise_sd is None:
+                continue
             value = float(getattr(self, name))
             if not 0 <= value < math.inf:
                 raise ValueError(f"expected 0 <= {name} < inf, got {value}")
@@ -79,39 +95,25 @@ class ScreenResult:
         if not isinstance(self.statement, Statement):
             raise TypeError("expected statement=Statement(...)")
         candidates = operator.index(self.candidates)
-        if candidates < len(mic):
-            raise ValueError(f"expected candidates >= {len(mic)}, the pairs, got {candidates}")
-        # By falling value, then by position: lexsort sorts by its last key first.
-        order = np.lexsort((*pairs.T[::-1], -mic))
-        fixed = {"pairs": pairs[order], "mic": mic[order]}
+        if candidates < len(pairs):
+            raise ValueError(f"expected candidates >= {len(pairs)}, the pairs, got {candidates}")
+        # lexsort sorts by its last key first.
+        independent = values["distance"] <= self.dependence_threshold
+        order = np.lexsort((*pairs.T[::-1], -values["mic"], independent))
+        fixed = {name: value[order] for name, value in {"pairs": pairs, **values}.items()}
         for array in fixed.values():
             array.flags.writeable = False
         for name, value in {**fixed, "names": names, "candidates": candidates}.items():
             object.__setattr__(self, name, value)
 
     @property
-    def lower(self) -> Float[np.ndarray, " rows"]:
-        """Lower 95 % limits, noise only.
-
-        They cover the value of MICr on these records, not sampling. Each holds for itself, for a
-        pair that was not selected by the noise in this value. Clipping is a contraction towards
-        [0, 1], which contains MICr, so limits that cover it still do after clipping.
-        """
-        return np.clip(self.mic - self.half_width, 0, 1)
-
-    @property
-    def upper(self) -> Float[np.ndarray, " rows"]:
-        """Upper 95 % limits, noise only: see `lower`."""
-        return np.clip(self.mic + self.half_width, 0, 1)
-
-    @property
     def dependent(self) -> Bool[np.ndarray, " rows"]:
-        """Which released values are above the dependence threshold."""
-        return self.mic > self.dependence_threshold
+        """Which pairs are called dependent: their distances are above the threshold."""
+        return self.distance > self.dependence_threshold
 
     @property
     def matrix(self) -> Float[np.ndarray, "names names"]:
-        """Released values, symmetric, in the order of `names`; NaN where none was released.
+        """MIC of the released pairs, symmetric, in the order of `names`; NaN for the others.
 
         The diagonal is 1 by convention: no column was measured against itself.
         """
@@ -147,7 +149,8 @@ class ScreenResult:
         if k >= len(self.mic):
             return self
         ask = f"{self.ask}, strongest {k} shown"
-        return replace(self, pairs=self.pairs[:k], mic=self.mic[:k], ask=ask)
+        rows = {name: getattr(self, name)[:k] for name in ("pairs", *_STORED)}
+        return replace(self, **rows, ask=ask)
 
     def ranked(self) -> list[tuple[str, str, float]]:
         """Every released pair (x, y, mic), the strongest first."""
@@ -162,19 +165,17 @@ class ScreenResult:
         return {
             "x": x,
             "y": y,
-            "mic": self.mic,
-            "noise_sd": np.full(len(self.mic), self.noise_sd),
-            "lower": self.lower,
-            "upper": self.upper,
+            **{name: getattr(self, name) for name in _STORED},
             "dependent": self.dependent,
+            "decided_by": ["distance"] * len(x),
         }
 
     def to_frame(self) -> Any:
         """A data frame with a row for each pair, the strongest first.
 
         It is of the library of the caller's data frame, or of pandas. `lower` and `upper` are 95 %
-        limits, noise only: they cover the value of MICr on these records, not sampling. The frame
-        does not contain the privacy statement: publish it with `statement`.
+        limits of `mic`. The frame does not contain the privacy statement: publish it with
+        `statement`.
         """
         backend: Any = self.backend or "pandas"
         try:
@@ -213,7 +214,7 @@ class ScreenResult:
         try:
             content = json.loads(text)
             rows = content["pairs"]
-            columns = {name: [row[name] for row in rows] for name in ("x", "y", "mic")}
+            columns = {name: [row[name] for row in rows] for name in ("x", "y", *_STORED)}
             result = cls._of(content, columns)
             # Limits and flags are in the file too, and have to agree with what they follow from.
             whole = result.to_dict()
@@ -269,13 +270,12 @@ class ScreenResult:
     def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":
         place = {name: i for i, name in enumerate(header["names"])}
         pairs = [(place[x], place[y]) for x, y in zip(columns["x"], columns["y"], strict=True)]
-        plain = ("noise_sd", "half_width", "candidates", "ask")
+        plain = ("noise_sd", "distance_noise_sd", "dependence_threshold", "candidates", "ask")
         return cls(
             names=tuple(header["names"]),
             pairs=np.array(pairs, np.int64).reshape(-1, 2),
-            mic=np.array(columns["mic"], np.float64),
             statement=Statement.from_dict(header["privacy"]),
-            dependence_threshold=header["independence"],  # the name in files since version 0.1.0
+            **{name: np.array(columns[name], np.float64) for name in _STORED},
             **{name: header[name] for name in plain},
         )
 
@@ -292,8 +292,11 @@ class ScreenResult:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScreenResult):
             return NotImplemented
-        rows = np.array_equal(self.pairs, other.pairs) and np.array_equal(self.mic, other.mic)
-        return rows and export.header(self) == export.header(other)
+        rows = (
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("pairs", *_STORED)
+        )
+        return all(rows) and export.header(self) == export.header(other)
 
     def __hash__(self) -> int:
         return hash((self.names, self.candidates, self.ask, self.statement))
@@ -315,17 +318,20 @@ def _checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _checked_rows(
-    pairs: Int[np.ndarray, "rows 2"], mic: Float[np.ndarray, " rows"], columns: int
-) -> tuple[Int[np.ndarray, "rows 2"], Float[np.ndarray, " rows"]]:
-    pairs, mic = np.asarray(pairs), np.asarray(mic, np.float64)
-    if not np.issubdtype(pairs.dtype, np.integer) or pairs.shape != (*mic.shape, 2):
-        raise ValueError("expected pairs as whole numbers (x, y), one pair for each value of mic")
+    pairs: Int[np.ndarray, "rows 2"], values: dict[str, np.ndarray], columns: int
+) -> Int[np.ndarray, "rows 2"]:
+    pairs = np.asarray(pairs)
+    for name, column in values.items():
+        if not np.issubdtype(pairs.dtype, np.integer) or pairs.shape != (*column.shape, 2):
+            raise ValueError(f"expected pairs as whole numbers (x, y), one pair a value of {name}")
+        if not np.all((column >= 0) & (column <= 1)):
+            raise ValueError(f"expected every value of {name} in [0, 1]")
+    if not np.all((values["lower"] <= values["mic"]) & (values["mic"] <= values["upper"])):
+        raise ValueError("expected lower <= mic <= upper in every row")
     if np.any(pairs < 0) or np.any(pairs >= columns) or np.any(pairs[:, 0] == pairs[:, 1]):
         raise ValueError("expected each of pairs to be two different positions in names")
     low, high = np.sort(pairs.astype(np.int64), axis=1).T
     # One integer for each unordered pair.
     if len(np.unique(low * columns + high)) < len(pairs):
         raise ValueError("expected distinct pairs; one occurs twice")
-    if not np.all((mic >= 0) & (mic <= 1)):
-        raise ValueError("expected every value of mic in [0, 1]")
-    return pairs.astype(np.int64), mic
+    return pairs.astype(np.int64)

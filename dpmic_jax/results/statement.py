@@ -12,7 +12,34 @@ from dpmic_jax.dp.accounting.events import ApproximateDP, Event, PureDP, Replace
 
 SEEDED = "seeded: not for release"
 _SECRET = "secret"
-_TEXTS = ("mechanism", "guarantee", "sizes", "version", "run")
+_TEXTS = ("mechanism", "guarantee", "version", "run")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MICrSettings:
+    """The settings of the MICr that was released.
+
+    Attributes:
+      B, c: of the grids.
+      sizes: the name of the rule for the sizes of the fixed axis.
+      sensitivity: the most that one person's records change the MICr of one pair.
+    """
+
+    B: int
+    c: float
+    sizes: str
+    sensitivity: float
+
+    def __post_init__(self):
+        if not isinstance(self.sizes, str) or not self.sizes.isprintable():
+            raise ValueError("expected sizes to be of printable characters, on one line")
+        numbers = {
+            "B": _whole("B", self.B),
+            "c": _positive("c", self.c),
+            "sensitivity": _positive("sensitivity", self.sensitivity),
+        }
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +51,10 @@ class Statement:
       epsilon, delta: the privacy cost of the whole screen.
       mechanism: the mechanism and the pairs, such as "MICr-Lap, all pairs".
       guarantee: the theorem behind epsilon and delta, in words.
-      sensitivity: the most that one person's records change the MICr of one pair.
+      sensitivity: the most that one person's records change the distance from independence of
+        one pair; in statements of version 0.1.0 its MICr.
       n: number of records.
-      B, c, sizes: settings of MICr; `sizes` is the name of the rule.
+      micr: the settings of MICr; None if MIC was estimated from the distance.
       key_is_secret: whether the noise came from a secret key. If not, everything that shows the
         statement shows `SEEDED`.
       version: the version of the library.
@@ -42,9 +70,7 @@ class Statement:
     guarantee: str
     sensitivity: float
     n: int
-    B: int
-    c: float
-    sizes: str
+    micr: MICrSettings | None
     key_is_secret: bool
     version: str
     ledger: str | None
@@ -74,8 +100,6 @@ class Statement:
             "delta": guarantee.delta,
             "sensitivity": _positive("sensitivity", self.sensitivity),
             "n": event.n,
-            "B": _whole("B", self.B),
-            "c": _positive("c", self.c),
         }
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
@@ -100,8 +124,13 @@ class Statement:
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
         the_records = "the record" if self.relation.records == 1 else _records(self.relation)
-        # Rounded up, so that the statement holds.
-        change = Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(self.sensitivity))
+        mic = "MIC is estimated from the distance, at no further cost."
+        if self.micr is not None:
+            mic = (
+                f"MIC: MICr with B = {self.micr.B}, c = {_short(self.micr.c)}, sizes = "
+                f"{self.micr.sizes}; one person changes it by at most "
+                f"{_rounded_up(self.micr.sensitivity)}."
+            )
         return " ".join(
             (
                 *(() if self.key_is_secret else (f"{SEEDED}.",)),
@@ -109,11 +138,14 @@ class Statement:
                 f"{self.guarantee}.",
                 f"Neighbouring tables have the same number of records, n = {self.n}, which is "
                 f"public, and differ in {the_records} of one person.",
-                f"Statistic: MICr of pairs of columns, with B = {self.B}, c = {_short(self.c)}, "
-                f"sizes = {self.sizes}; one person changes that of a pair by at most {change}.",
+                "Dependence is decided by the total variation distance of a pair of columns from "
+                f"independence; one person changes it by at most {_rounded_up(self.sensitivity)}.",
+                mic,
                 f"Mechanism: {self.mechanism}.",
-                "Limits account for the noise only: they cover MICr of these records, not the "
-                "sampling of the records from a population.",
+                "Limits of MICr account for the noise only, not for the sampling of the records "
+                "from a population."
+                if self.micr
+                else "Limits of MIC account for noise, sampling and the error of the estimate.",
                 key_sentence(self.key_is_secret),
                 ledger_sentence(self.ledger),
                 f"Computed by dpmic_jax {self.version}, run {self.run}.",
@@ -124,8 +156,9 @@ class Statement:
         """The statement as a JSON object."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del content["key_is_secret"]
-        relation = {"kind": "ReplaceOne", "records": self.relation.records}
-        return {**content, "relation": relation, "key": self.key}
+        content["relation"] = {"kind": "ReplaceOne", "records": self.relation.records}
+        content["micr"] = dataclasses.asdict(self.micr) if self.micr else None
+        return {**content, "key": self.key}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Statement":
@@ -134,7 +167,9 @@ class Statement:
             fields = dict(content)
             secret = {_SECRET: True, SEEDED: False}[fields.pop("key")]
             relation = ReplaceOne(fields.pop("relation")["records"])
-            statement = cls(**fields, relation=relation, key_is_secret=secret)
+            micr = fields.pop("micr")
+            micr = None if micr is None else MICrSettings(**micr)
+            statement = cls(**fields, relation=relation, micr=micr, key_is_secret=secret)
         except (KeyError, TypeError) as error:
             raise ValueError(
                 "expected all the fields of a privacy statement, and no more"
@@ -157,6 +192,11 @@ def ledger_sentence(ledger: str | None) -> str:
     if ledger is None:
         return "It was not charged to a ledger: account for it with other releases of these data."
     return f"It was charged to ledger {ledger}."
+
+
+def _rounded_up(value: float) -> str:
+    """Four digits, rounded up, so that the statement holds."""
+    return str(Context(prec=4, rounding=ROUND_CEILING).create_decimal(repr(value)))
 
 
 def _records(relation: ReplaceOne) -> str:

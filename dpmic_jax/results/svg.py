@@ -93,21 +93,14 @@ def picture(drawn: Levels, frame: Frame, *, label: str, over: str, lines: bool, 
     )
 
 
-def scale(ticks: Ticks, *, mark: tuple[float, str] | None = None) -> str:
-    """A colour bar, with ticks at positions from 0 to 1 below it and one mark above it."""
+def scale(ticks: Ticks) -> str:
+    """A colour bar, with ticks at positions from 0 to 1 below it."""
     texts = (f'<text x="{_LENGTH * at:.1f}" y="30">{escape(text)}</text>' for at, text in ticks)
-    line = ""
-    if mark is not None and mark[0] <= 1:
-        x = _LENGTH * mark[0]
-        line = (
-            f'<path class="level" d="M{x:.1f} -4v22"/>'
-            f'<text x="{min(max(x, 20), _LENGTH - 20):.1f}" y="-8">{escape(mark[1])}</text>'
-        )
     return (
         f'<svg class="scale" width="{_LENGTH + 60}" height="56" '
         f'viewBox="-30 -22 {_LENGTH + 60} 56" role="img" aria-label="Scale of colours">'
         f'<g transform="scale({_LENGTH / LEVELS:g} 16)">{_cells(np.arange(LEVELS)[None])}</g>'
-        f"{''.join(texts)}{line}</svg>"
+        f"{''.join(texts)}</svg>"
     )
 
 

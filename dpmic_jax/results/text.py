@@ -3,7 +3,7 @@
 import html as markup
 from typing import TYPE_CHECKING
 
-from dpmic_jax.results.export import LIMITS
+from dpmic_jax.results.export import limits
 from dpmic_jax.results.statement import SEEDED
 
 if TYPE_CHECKING:
@@ -23,32 +23,39 @@ def short(name: str, longest: int = 28) -> str:
 
 def summary(result: "ScreenResult") -> str:
     """The number of pairs, the noise and the threshold of dependence, in one line."""
+    mic = "MIC is estimated from the distance."
+    if result.noise_sd is not None:
+        mic = f"Noise on MIC: sd {result.noise_sd:.3g}."
     return (
         f"{len(result.mic)} of {result.candidates} pairs of {len(result.names)} columns "
-        f"({result.ask}). Noise: sd {result.noise_sd:.3g}, 95 % within {result.half_width:.3g}. "
-        f"Dependent (*): above {result.dependence_threshold:.3g}."
+        f"({result.ask}). Dependent (*): distance from independence above "
+        f"{result.dependence_threshold:.3g}, noise sd {result.distance_noise_sd:.2g}. {mic}"
     )
 
 
 def text(result: "ScreenResult", rows: int) -> str:
     """The strongest `rows` pairs with bars, the summary, and the privacy statement in one line."""
-    shown = [(short(x), short(y), mic) for x, y, mic in result.top(rows).ranked()]
-    left = max((len(x) for x, _, _ in shown), default=1)
-    right = max((len(y) for _, y, _ in shown), default=1)
-    lines = [f"{'x':<{left}}  {'y':<{right}}  mic"]
-    for x, y, mic in shown:
-        mark = "*" if mic > result.dependence_threshold else " "
+    shown = result.top(rows)
+    names = [(short(x), short(y)) for x, y, _ in shown.ranked()]
+    left = max((len(x) for x, _ in names), default=1)
+    right = max((len(y) for _, y in names), default=1)
+    lines = [f"{'x':<{left}}  {'y':<{right}}  mic    95 % limits  distance"]
+    columns = (shown.mic, shown.lower, shown.upper, shown.distance, shown.dependent)
+    for (x, y), mic, low, high, far, dependent in zip(names, *columns, strict=True):
+        mark = "*" if dependent else " "
         bar = "#" * round(_BAR * mic)
-        lines.append(f"{x:<{left}}  {y:<{right}}  {mic:.3f}{mark} {bar}".rstrip())
+        limits = f"{low:.2f} to {high:.2f}"
+        line = f"{x:<{left}}  {y:<{right}}  {mic:.3f}  {limits}  {far:.3f}{mark}    {bar}"
+        lines.append(line.rstrip())
     return "\n".join((*lines, summary(result), result.statement.line))
 
 
 def html(result: "ScreenResult", rows: int) -> str:
     """The strongest `rows` pairs as an HTML table, with the privacy statement."""
     columns = result.top(rows).columns()
-    heads = ("x", "y", "mic", "", "lower", "upper", "dependent")
+    heads = ("x", "y", "mic", "", "lower", "upper", "distance", "dependent")
     body = []
-    for x, y, mic, _, lower, upper, dependent in zip(*columns.values(), strict=True):
+    for x, y, mic, lower, upper, far, dependent, _ in zip(*columns.values(), strict=True):
         bar = _FILL.format(100 * mic, _DEPENDENT if dependent else _WEAK)
         cells = (
             markup.escape(short(x)),
@@ -57,6 +64,7 @@ def html(result: "ScreenResult", rows: int) -> str:
             bar,
             f"{lower:.3f}",
             f"{upper:.3f}",
+            f"{far:.3f}",
             "yes" if dependent else "no",
         )
         body.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
@@ -64,6 +72,6 @@ def html(result: "ScreenResult", rows: int) -> str:
     return (
         f"<div>{stamp}<table><thead><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>"
         f"</thead><tbody>{''.join(body)}</tbody></table>"
-        f"<p>{markup.escape(summary(result))} Limits: {LIMITS}.</p>"
+        f"<p>{markup.escape(summary(result))} Limits: {limits(result)}.</p>"
         f"<p><small>{markup.escape(result.statement.text())}</small></p></div>"
     )

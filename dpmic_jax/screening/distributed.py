@@ -9,14 +9,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from jaxtyping import Int
-
 from dpmic_jax.data.source import Source
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening.execution import ScreenTask, Tiles
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Progress, TileScorer, packed, table_identity, unpacked
+from dpmic_jax.screening.tiles import Points, Progress, TileScorer, packed, table_identity, unpacked
 
 _one_at_a_time = threading.Lock()
 
@@ -66,7 +63,7 @@ class Cluster:
         finally:
             self._client.cancel(list(futures))
 
-    def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+    def noised(self, chosen: Positions) -> Points:
         """The noised values of the selected pairs."""
         # A pure task has a name by its arguments, under which Dask may keep an earlier result.
         future = self._client.submit(some_values, self._task, self._folder, chosen, pure=False)
@@ -96,7 +93,7 @@ def one_tile(task: ScreenTask, folder: Folder, number: int) -> bytes:
         return packed(task.plan, number, tile, key)
 
 
-def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Points:
     """Compute the noised values of selected pairs on a worker."""
     with _one_at_a_time:
         return _scorer(task).noised(chosen, folder.key)

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from tqdm import tqdm
 
 from dpmic_jax.data.source import Source
@@ -16,12 +16,14 @@ from dpmic_jax.mic.batch import Device
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import DecryptionError
 from dpmic_jax.screening.planning import Plan
-from dpmic_jax.screening.queries import Positions
+from dpmic_jax.screening.queries import Above, Positions, TopK
 from dpmic_jax.screening.tiles import (
+    Points,
     Progress,
     Resources,
     TileScorer,
     chosen_pairs,
+    largest_pairs,
     packed,
     unpacked,
 )
@@ -37,7 +39,7 @@ class ScreenTask:
     size: int  # pairs in a tile
 
 
-Tiles = Iterator[tuple[int, Int[np.ndarray, " tile"]]]
+Tiles = Iterator[tuple[int, Points]]
 
 
 class Executor(Protocol):
@@ -47,7 +49,7 @@ class Executor(Protocol):
         """Tiles with their numbers, in any order, as `TileScorer.tiles` computes them."""
         ...
 
-    def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+    def noised(self, chosen: Positions) -> Points:
         """The noised values of the selected pairs."""
         ...
 
@@ -69,14 +71,26 @@ class LocalExecutor:
         found = self._scorer.tiles(numbers, self._task.size, self._key, progress)
         return zip(numbers, found, strict=True)
 
-    def noised(self, chosen: Positions) -> Int[np.ndarray, " chosen"]:
+    def noised(self, chosen: Positions) -> Points:
         """The noised values of the selected pairs."""
         return self._scorer.noised(chosen, self._key)
 
 
-def released(
-    task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Executor
-) -> tuple[Positions, Float[np.ndarray, " released"]]:
+class Released(NamedTuple):
+    """The released pairs with their values.
+
+    Attributes:
+      pairs: the columns of each pair.
+      distances: noised distances from independence.
+      micr: noised values of MICr; None if none were released.
+    """
+
+    pairs: Positions
+    distances: Float[np.ndarray, " released"]
+    micr: Float[np.ndarray, " released"] | None
+
+
+def released(task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Executor) -> Released:
     """The released pairs and their values. Tiles are stored in the folder as they finish."""
     plan, pairs = task.plan, task.plan.pairs
     # Of every tile its number of pairs; the last one may be shorter.
@@ -94,13 +108,16 @@ def released(
     if plan.choice is not None:
         pairs = chosen_pairs(plan, plan.choice, points, key)
         points = executor.noised(pairs)
+    elif isinstance(plan.ask, TopK | Above):
+        kept = largest_pairs(plan, points)
+        pairs, points = pairs[kept], points[kept]
     # Exact: a lattice point times a power of two.
-    return pairs, points * 2.0**-plan.values.lattice.bits
+    distances = points[:, 0] * 2.0**-plan.distances.lattice.bits
+    micr = points[:, 1] * 2.0**-plan.values.lattice.bits if plan.values else None
+    return Released(pairs, distances, micr)
 
 
-def _stored(
-    plan: Plan, key: AnyKey, folder: Folder, sizes: Sequence[int]
-) -> dict[int, Int[np.ndarray, " tile"]]:
+def _stored(plan: Plan, key: AnyKey, folder: Folder, sizes: Sequence[int]) -> dict[int, Points]:
     """The valid tiles of an interrupted run. Others are computed again."""
     stored = {}
     for number, size in enumerate(sizes):

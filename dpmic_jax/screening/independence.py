@@ -1,49 +1,175 @@
-"""How large MICr gets by chance on independent columns, and the dependence threshold."""
+"""How large distances get by chance on independent columns, and the dependence threshold.
+
+**Theorem.** Let the records of different persons be independent, and the x of a person's records
+independent of their y. Then the distance from independence (`mic.distance`) across a split, with m
+parts on the other axis and values of t within e(p) of p, exceeds x with a probability of at most
+
+    inf_c exp(m phi(c^2 / m) - c z),   z = min_p (x - e(p)) sqrt(n / s(p)),   1/2 <= p <= 1,
+
+where s(p) = (2p - 1) / 2 ln(p / (1 - p)), at most s(1/2) = 1/4, is the variance proxy of a
+Bernoulli variable, and phi(v) = ln(2 e^(v/2) - e^(-sqrt(v))). If a person has up to r > 1 records,
+z = min_p (x - e(p)) sqrt(4 n / r) and phi(v) = v / 2 + ln 2. The bounds of all splits add up.
+
+Proof. Let the near side have the probability p >= 1/2 (else exchange the sides), and let t >= 1/2
+be the value next to p. With X_j = a_j - p c_j and Y their sum, the distance is at most
+
+    [sum_j |X_j| + (2t - 1) |Y|] / 2 t n + |p - t| <= sum_j |X_j| / n + e(p),
+
+since sum_j c_j = n and |Y| <= sum_j |X_j|. Given the y, the a_j are independent and binomial. By
+e^(h|X|) = e^(hX) + e^(-hX) - e^(-h|X|), by E e^(hX_j) <= e^(h^2 s c_j / 2) (Kearns and Saul 1998),
+and by E e^(-h|X_j|) >= e^(-h E|X_j|) >= e^(-h sqrt(s c_j)), as p (1 - p) <= s(p):
+ln E e^(h|X_j|) <= phi(h^2 s c_j). phi is concave, so that the sum over j is largest for equal c_j,
+m phi(h^2 s n / m). Chernoff's bound with c = h sqrt(s n) is the claim. For r > 1, sum_j |X_j| is
+the largest of 2^m sums with signs; in each a person's records range over r at most, and the squares
+of these ranges add up to r n at most (Hoeffding's lemma). []
+
+phi(v) = v/2 + ln 2 + ln(1 - e^(-w) / 2) with w = v/2 + sqrt(v): a linear function and a concave,
+increasing function of a concave one.
+
+It holds for every marginal distribution, with ties, rare values and missing ones. Noise is added
+to distances independently of the records. So with d candidate pairs, however they depend on each
+other, and T a variable with that tail, the probability that any independent pair exceeds a
+threshold L is at most E_R[min(1, d P(T + noise > L | R))] for cube noise of radius R, and d P(T +
+noise > L) for Gaussian noise. `dependence_level` solves that for 5 %.
+"""
 
 import math
 from functools import lru_cache
 
-from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.screening.levels import MOST_RECORDS, shipped
-from dpmic_jax.screening.planning import Plan
-from dpmic_jax.screening.simulation import Moments, micr_values, simulated
+import numpy as np
+from jaxtyping import Float
+from scipy.special import gammaincinv, ndtri
+
+from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
+from dpmic_jax.dp.noise.lattice import LatticeCube
+from dpmic_jax.mic.distance import CUTS, PARTS, price, splits, steps_of
+from dpmic_jax.screening.noises import ValueNoise
 
 FALSE_ALARMS = 0.05  # family-wise, over all pairs of a screen
 
-_COLUMNS = 16  # 120 pairs, simulated for settings that are not in the table
-# Mean and standard deviation of the standard Gumbel distribution.
-_EULER = 0.577215664901533
-_GUMBEL_SD = math.pi / math.sqrt(6)
+_CELLS = 256  # of p; bounds hold for all p of a cell
+_POINTS = 4096  # of the integral over the noise of a pair
+_SLOPES = 256  # of Chernoff's bound
+_STRATA = 1024  # of the distribution of the radius, or of Gaussian noise
+
+Line = Float[np.ndarray, "*shape"]
 
 
-def independence_level(statistic: MICr, n: int, pairs: int, chance: float) -> float:
-    """A value that the largest MICr of independent pairs exceeds with probability `chance`.
+def distance_tail(x: Line, n: int, records: int = 1) -> Line:
+    """A bound on the probability that the distance of an independent pair exceeds x.
 
-    A Gumbel distribution, the limit of maxima, is fitted to the mean and variance of MICr of
-    independent uniform columns. These are in a table for the settings of the default rule
-    (`levels`), and are simulated from a fixed seed for other settings. For n > 20 000 records the
-    level is that of 20 000 records times 20 000 / n, since the distribution of 2 n ln 2 times the
-    information in a fixed grid has converged. Columns that are not uniform fill fewer cells and
-    have lower levels. The level depends on public settings only.
+    Args:
+      x: distances.
+      n: number of records.
+      records: largest number of records of one person.
     """
-    known = min(n, MOST_RECORDS)
-    mean, deviation = shipped(statistic, known) or _simulated(statistic, known)
-    scale = deviation / _GUMBEL_SD
-    # P(all `pairs` below t) = exp(-pairs exp(-(t - mode) / scale)) = 1 - chance
-    level = mean - _EULER * scale + scale * (math.log(pairs) - math.log(-math.log1p(-chance)))
-    return min(1.0, level * known / n)
+    unions = len(splits()) - CUTS
+    off = price(n) / (2 * steps_of(n) * n)
+    # Of both axes.
+    found = 2 * CUTS * _split_tail(x, n, records) + 2 * unions * _split_tail(x + off, n, records)
+    return np.minimum(1, found)
+
+
+def _split_tail(x: Line, n: int, records: int) -> Line:
+    """The bound for one split."""
+    error, proxy = _worst(n, records)
+    z = ((np.asarray(x)[..., None] - error) * np.sqrt(n / proxy)).min(axis=-1)
+    slopes, offsets = _chernoff(records > 1)
+    # Every slope gives a bound, and the best one is taken.
+    return np.exp((offsets - slopes * z[..., None]).min(axis=-1))
+
+
+@lru_cache(maxsize=2)
+def _chernoff(signs: bool) -> tuple[Line, Line]:
+    """Values of c, and m phi(c^2 / m) for each of them."""
+    c = np.concatenate([[0.0], np.linspace(0.5, 24, _SLOPES)])
+    half = c**2 / (2 * PARTS)
+    more = np.zeros_like(c) if signs else np.log1p(-np.exp(-half - np.sqrt(2 * half)) / 2)
+    return c, PARTS * (half + math.log(2) + more) * (c > 0)
+
+
+@lru_cache(maxsize=256)
+def _worst(n: int, records: int) -> tuple[Line, Line]:
+    """Of every cell of p the largest e(p) and the largest s(p)."""
+    steps = steps_of(n)
+    edges = np.linspace(0.5, 1, _CELLS + 1)
+    low, high = edges[:-1], edges[1:]
+    # 1/t and 1/p differ by 1 / 2G at most, or by 1/G beyond the last value, t = G / (G + 1).
+    error = high * np.minimum(1, high * (1 + 1 / (2 * steps))) / (2 * steps)
+    error = np.where(high > steps / (steps + 1), 1 / (steps + 1), error)
+    if records > 1:
+        return error, np.full(_CELLS, records / 4)
+    proxy = np.full(_CELLS, 0.25)
+    proxy[1:] = (2 * low[1:] - 1) / (2 * np.log(low[1:] / (1 - low[1:])))
+    return error, proxy
+
+
+def chance_level(n: int, pairs: int, records: int = 1, *, chance: float = FALSE_ALARMS) -> float:
+    """A distance that any of `pairs` independent pairs exceeds with probability `chance`."""
+    return _smallest(lambda x: pairs * float(distance_tail(np.asarray(x), n, records)), chance)
+
+
+def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) -> float:
+    """The threshold above which a released distance is called dependent.
+
+    If all pairs are independent, any of them exceeds it with a probability of at most 5 %.
+
+    Args:
+      noise: the noise on each released distance.
+      n: number of records.
+      pairs: number of candidate pairs, whether or not they are released.
+      records: largest number of records of one person.
+    """
+    false_alarms = _by_cube if isinstance(noise, LatticeCube) else _by_gauss
+    x, tail = _tails(n, records)
+    return _smallest(lambda level: false_alarms(noise, level, x, tail, pairs), FALSE_ALARMS)
 
 
 @lru_cache(maxsize=64)
-def _simulated(statistic: MICr, n: int) -> Moments:
-    return simulated(micr_values(statistic), n, columns=_COLUMNS)
+def _tails(n: int, records: int) -> tuple[Line, Line]:
+    """Distances, and `distance_tail` of each."""
+    x = np.linspace(0, chance_level(n, 1, records, chance=1e-30), _POINTS)
+    return x, distance_tail(x, n, records)
 
 
-def dependence_level(plan: Plan) -> float:
-    """The threshold above which a released value is called dependent.
+def _smallest(excess, chance: float) -> float:
+    """The smallest value at which a falling probability is at most `chance`."""
+    found = doubled(lambda x: excess(x) > chance, 1e-3)
+    return 0.0 if found is None else bisect(lambda x: excess(x) > chance, *found, steps=40).fails
 
-    If all pairs are independent, any of them exceeds it with probability at most `FALSE_ALARMS`:
-    half of that is for their MICr, and half for the noise.
-    """
-    by_chance = independence_level(plan.statistic, plan.n, len(plan.pairs), FALSE_ALARMS / 2)
-    return by_chance + plan.values.largest_quantile(FALSE_ALARMS / 2, plan.released)
+
+def _by_cube(noise: LatticeCube, level: float, x: Line, tail: Line, pairs: int) -> float:
+    """E_R[min(1, pairs P(T + R U > level))], U uniform on [-1, 1]; from above."""
+    shape = noise.points + 1
+    exceeded = np.geomspace(1, 1e-6, _STRATA + 1)
+    # The upper ends of strata of the radius, which are narrow in its tail.
+    radii = _radii(shape) * noise.scale
+    # The tail falls, so its left value bounds it over a step: `area` is the integral from x[0] on.
+    area = np.concatenate([[0.0], np.cumsum(tail[:-1] * np.diff(x))])
+
+    def integral(to: Line) -> Line:
+        inside = np.interp(to, x, area)
+        return np.where(to < 0, to, inside)
+
+    chance = (integral(level + radii) - integral(level - radii)) / (2 * radii)
+    # No radius below the upper end of a stratum has a larger chance than the running maximum.
+    chance = np.maximum.accumulate(np.minimum(1, pairs * chance))
+    return float(chance @ -np.diff(exceeded)) + exceeded[-1]
+
+
+@lru_cache(maxsize=64)
+def _radii(shape: int) -> Line:
+    exceeded = np.geomspace(1, 1e-6, _STRATA + 1)
+    return gammaincinv(shape, 1 - exceeded[1:])
+
+
+def _by_gauss(noise: ValueNoise, level: float, x: Line, tail: Line, pairs: int) -> float:
+    """pairs P(T + noise > level), from above."""
+    beyond = min(1e-4 / pairs, 1e-8)
+    exceeded = np.concatenate(
+        [np.linspace(1, 0.01, _STRATA), np.geomspace(0.01, beyond, _STRATA)[1:]]
+    )
+    # The upper end of every stratum of the noise, and the tail at a point at or below.
+    place = np.searchsorted(x, level + noise.scale * ndtri(exceeded[1:]), side="right") - 1
+    chance = np.where(place < 0, 1.0, tail[np.maximum(place, 0)])
+    return pairs * float(chance @ -np.diff(exceeded) + beyond)

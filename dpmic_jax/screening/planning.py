@@ -1,108 +1,98 @@
 """The data-independent plan of a screen: sensitivity, noise and privacy event.
 
 Neighbouring relation: one person's records are replaced by others; n, the names of the columns and
-their bounds are public. One person changes the MICr of a pair by at most Delta (`sensitivity`).
+their bounds are public. One person with r records moves the distance from independence of a pair by
+at most r / n (`mic.distance`), and its MICr by at most Delta (`mechanisms.sensitivity`).
 
-- Values of d pairs. One person changes all of them at once, each by at most Delta, so one cube of
-  noise makes them epsilon-DP together (`dp.noise.cube`). With a delta, Gaussian noise for rho / d
-  each composes to rho, and is used where it makes smaller values stand out.
-- Top k. The k strongest pairs are selected by noisy scores (`dp.selection.OneShotTopK`) with
-  `selection_fraction` of epsilon, and their values get one cube of noise for the rest. This is
-  basic composition of two mechanisms, the second chosen by the output of the first.
-- Above a threshold. The same with the sparse vector technique: with one threshold
-  (`dp.selection.SingleThresholdSparseVector`), or Algorithm 5 with a delta where that is better.
-  The charge is for `at_most` pairs, whether or not so many are found.
+- Pairs are told apart by their distances, and shown with a MIC. Distances get a fraction of the
+  budget, as little as makes what is found larger by at most a quarter, and MICr the rest, if that is enough
+  to read it; else distances get all of it, and MIC is estimated from them (`calibration`).
+- Values of d pairs. One person changes all of them at once, so one cube of noise makes the
+  distances epsilon-DP together, and another one MICr (`dp.noise.cube`). With a delta, Gaussian
+  noise for rho / d each composes to rho.
+- Top k, and above a threshold. Pairs are selected by noisy distances, by one-shot noisy top-k, by
+  the exponential mechanism for a rho, or by a sparse vector (`dp.selection`), and their values get
+  the rest of the budget; or the values of all pairs are released, and sorted.
 
-The whole screen is charged as one event.
+By basic composition, or the addition of rhos, the parts add up to the whole, even though later ones
+are chosen by the output of earlier ones. Of all these ways the plan has the one that finds the
+smallest distance, by public numbers only. The whole screen is charged as one event.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cached_property, lru_cache
 
-from dpmic_jax.dp.accounting.composition import numerical
-from dpmic_jax.dp.accounting.events import (
-    ZCDP,
-    ApproximateDP,
-    Event,
-    Guarantee,
-    PureDP,
-    ReplaceOne,
-)
-from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, floor_to_float
+from dpmic_jax.dp.accounting.events import ZCDP, Event, GaussianDP, PureDP, ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction
 from dpmic_jax.dp.ledger.budget import Budget
-from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube, LatticeGauss
-from dpmic_jax.dp.selection import OneShotTopK, SingleThresholdSparseVector, SparseVector
+from dpmic_jax.dp.noise.lattice import LatticeCube, LatticeGauss
+from dpmic_jax.dp.selection import (
+    OneShotTopK,
+    SingleThresholdSparseVector,
+    SparseVector,
+    ZCDPTopK,
+)
 from dpmic_jax.mechanisms import sensitivity as sensitivities
 from dpmic_jax.mechanisms.additive_noise import MICrCube
 from dpmic_jax.mechanisms.release import event_settings
 from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
+from dpmic_jax.mic import distance
 from dpmic_jax.mic.grids import cells
-from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.mic.statistics import MICr, MICrAndDistance
+from dpmic_jax.screening.calibration import distance_of
+from dpmic_jax.screening.independence import chance_level, dependence_level
+from dpmic_jax.screening.noises import (
+    Choice,
+    Noises,
+    Share,
+    ValueNoise,
+    choice_of,
+    guarantee_of,
+    value_noise,
+)
+from dpmic_jax.screening.power import LARGEST, SURE, smallest_found
 from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
-ValueNoise = LatticeCube | LatticeGauss
-Selector = OneShotTopK | SparseVector | SingleThresholdSparseVector
 
 _NOISE = {LatticeCube: "discrete cube", LatticeGauss: "discrete Gaussian"}
+_CHOSEN = {
+    OneShotTopK: "pairs chosen by one-shot noisy top-k, ",
+    ZCDPTopK: "pairs chosen by the exponential mechanism, ",
+    SparseVector: "pairs found by the sparse vector technique, ",
+    SingleThresholdSparseVector: "pairs found by the sparse vector technique with one threshold, ",
+}
 
-# Resolutions to try for the lattice of a selector's scores, the finest first.
-_SCORE_BITS = range(28, 9, -1)
 # The numbers of cells that tuning tried, up to 150. Few settings mean few compiled programs.
 _CELLS = (4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 125, 150)
 _FINEST = 5
+
+# Of the budget of values, for distances; the rest is for MICr.
+_FOR_DISTANCES = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
+# How much larger what is found may get for the sake of MICr.
+_AT_MOST_LARGER = 1.25
+# MICr is not released if the noise on it exceeds this in 1 of 20 draws: it would tell nothing.
+WIDEST = 0.15
+# Of the budget, for a selection.
+_FOR_SELECTION = (Fraction(1, 2), Fraction(7, 10), Fraction(4, 5))
 
 
 def default_screen_statistic(n: int, epsilon: float) -> MICr:
     """The cheap tuned default for n records and an epsilon per pair, rounded up to a few settings.
 
     B is one of 16 numbers of cells up to 150, and c an integer up to 5, so that tables share
-    compiled programs, and the dependence threshold is known (`levels`). B is rounded up because a
-    coarser statistic would be less accurate. More cells and a larger c would detect more only where
-    the noise is small, which it rarely is in a screen of many pairs, and would take more time and
-    memory than everything else (docs/running.md).
+    compiled programs. B is rounded up because a coarser statistic would be less accurate. More
+    cells and a larger c would detect more only where the noise is small, which it rarely is in a
+    screen of many pairs, and would take more time and memory than everything else
+    (docs/running.md).
     """
     cheap = cheap_defaults(n, epsilon)
     wanted = min(cells(cheap.B, n), _CELLS[-1])
     B = next(rung for rung in _CELLS if rung >= wanted)
     return replace(cheap, B=B, c=min(math.ceil(cheap.c), _FINEST))
-
-
-class Choice(NamedTuple):
-    """How pairs are selected.
-
-    Attributes:
-      selector: the selection mechanism.
-      lattice: the lattice of its scores.
-    """
-
-    selector: Selector
-    lattice: Lattice
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise on scores, in units of MICr."""
-        return float(1 / _rates(self.selector)[0]) / self.lattice.top
-
-    @property
-    def threshold_scale(self) -> float:
-        """Scale of the noise on the threshold (`Above`), in units of MICr; 0 without one."""
-        rate = _rates(self.selector)[1]
-        return float(1 / rate) / self.lattice.top if rate else 0.0
-
-
-def _rates(selector: Selector) -> tuple[Fraction, Fraction | None]:
-    """The rates of the noise on scores and on the threshold."""
-    if isinstance(selector, OneShotTopK):
-        return selector.rate, None
-    if isinstance(selector, SingleThresholdSparseVector):
-        return selector.queries.rate, selector.threshold_noise.rate
-    # Algorithm 5 has Laplace noise on scores, of twice the scale of that on the threshold.
-    return selector.threshold_noise.rate / 2, selector.threshold_noise.rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +104,8 @@ class Plan:
       n: number of records, which is public.
       ask: the query.
       epsilon, delta: upper bounds of the cost of the whole screen.
-      statistic: the statistic, with B as a number.
-      values: the noise on each released value.
-      choice: how pairs are selected; None if all are released.
+      noises: the noise on all that is released.
+      others: what other ways would have found, by the name of their mechanism.
       event: the event of the whole screen.
     """
 
@@ -125,9 +114,8 @@ class Plan:
     ask: Ask
     epsilon: float
     delta: float
-    statistic: MICr
-    values: ValueNoise
-    choice: Choice | None
+    noises: Noises
+    others: tuple[tuple[str, float], ...]
     event: Event
 
     @property
@@ -141,41 +129,83 @@ class Plan:
         return self.ask.most if isinstance(self.ask, TopK | Above) else len(self.pairs)
 
     @property
+    def noised(self) -> int:
+        """Number of pairs whose values get noise."""
+        return self.released if self.noises.choice else len(self.pairs)
+
+    @property
+    def threshold(self) -> float:
+        """The distance above which an `Above` asks for pairs; 0 for other queries."""
+        return distance_of(self.ask.threshold) if isinstance(self.ask, Above) else 0.0
+
+    @property
+    def distances(self) -> ValueNoise:
+        """The noise on each released distance."""
+        return self.noises.distances
+
+    @property
+    def values(self) -> ValueNoise | None:
+        """The noise on each released MICr; None if MIC is estimated from the distance."""
+        return self.noises.values
+
+    @property
+    def statistic(self) -> MICr | None:
+        """The settings of MICr, with B as a number; None if none is released."""
+        return self.noises.statistic
+
+    @property
+    def choice(self) -> Choice | None:
+        """How pairs are selected; None if the values of all of them are noised."""
+        return self.noises.choice
+
+    @property
+    def measured(self) -> MICrAndDistance:
+        """What is measured of every pair."""
+        return MICrAndDistance(micr=self.statistic)
+
+    @cached_property
+    def dependence_level(self) -> float:
+        """A released distance above this is called dependent."""
+        return dependence_level(self.distances, self.n, len(self.pairs), self._records)
+
+    @cached_property
+    def smallest(self) -> float:
+        """The smallest distance that is found with 95 % probability."""
+        return _smallest(self.noises, self.ask, self.n, len(self.pairs), self._records)
+
+    @property
+    def _records(self) -> int:
+        return self.event.relation.records
+
+    @property
     def spent_delta(self) -> float:
         """The delta that is used: 0 for values with cube noise, which needs none."""
         kind = self.event.guarantee
-        return self.delta if isinstance(kind, ZCDP) else self.event.delta
+        return self.delta if isinstance(kind, ZCDP | GaussianDP) else self.event.delta
 
     @property
     def mechanism(self) -> str:
         """The mechanism in words, for a privacy statement."""
-        noise = _NOISE[type(self.values)]
-        chosen = {
-            OneShotTopK: "pairs chosen by one-shot noisy top-k, ",
-            SparseVector: "pairs found by the sparse vector technique, ",
-            SingleThresholdSparseVector: (
-                "pairs found by the sparse vector technique with one threshold, "
-            ),
-        }.get(type(self.choice.selector) if self.choice else None, "")
-        return f"{self.ask}: {chosen}{noise} noise on MICr"
+        return f"{self.ask}: {_described(self.noises)}"
 
     @property
     def guarantee_text(self) -> str:
         """The theorem behind epsilon and delta, in words."""
-        kind, count = self.event.guarantee, self.event.count
-        if isinstance(kind, ZCDP):
+        kind = self.event.guarantee
+        parts = [("the distances", self.distances), ("their MICr", self.values)]
+        if isinstance(kind, ZCDP | GaussianDP):
+            gaussian = isinstance(kind, GaussianDP)
+            cost = f"{kind.mu:.6g}-Gaussian DP" if gaussian else f"{kind.rho:.6g}-zCDP"
             return (
-                f"{kind.rho:.6g}-zCDP for each of {count} pairs, {self.event.rho:.6g}-zCDP "
-                f"together, hence ({self.epsilon:g}, {self.delta:g})-DP"
+                f"{cost} for all that is released together, hence ({self.epsilon:g}, "
+                f"{self.delta:g})-DP"
             )
-        if self.choice is not None and isinstance(self.values, LatticeCube):
-            share = f"{float(self.choice.selector.epsilon):g}-DP to choose pairs and "
-            share += f"{float(self.values.epsilon):g}-DP for the values"
-            return f"{share} of {self.released} together, by basic composition"
-        return (
-            f"{kind.epsilon:.6g}-DP for {self.released} pairs together, by the sensitivity of all "
-            "of them in the maximum norm"
-        )
+        costs = [f"{float(noise.epsilon):g}-DP for {what}" for what, noise in parts if noise]  # pyright: ignore[reportAttributeAccessIssue]
+        if self.choice is not None:
+            costs.insert(0, f"{float(self.choice.selector.epsilon):g}-DP to choose pairs")  # pyright: ignore[reportAttributeAccessIssue]
+        together = f" of {self.noised} pairs together, by their sensitivity in the maximum norm"
+        composed = ", and basic composition" if len(costs) > 1 else ""
+        return " and ".join(costs) + together + composed
 
 
 def plan(
@@ -195,38 +225,23 @@ def plan(
             "expected ask to be AllPairs(), Against(column), Between(columns_a, columns_b), "
             f"TopK(k) or Above(threshold, at_most), got {ask!r}"
         )
+    if n > distance.MOST_RECORDS:
+        raise ValueError(f"expected at most {distance.MOST_RECORDS} records, got {n}")
     budget = Budget(epsilon, delta, relation)
-    pairs = _pairs(ask, names)
-    selecting = isinstance(ask, TopK | Above)
-    most = ask.most if selecting else len(pairs)
-    share = as_fraction(ask.selection_fraction) if selecting else Fraction(0)
-    for_values = as_fraction(epsilon) * (1 - share)
-    # A float is enough here: it only chooses the default statistic.
-    resolved = _resolved(statistic, n, MICrCube(epsilon=float(for_values)).rule_epsilon(most))
-    sensitivity = sensitivities.of_person(resolved, n, relation.records)
-    cube = LatticeCube(epsilon=for_values, lattice=Lattice.for_cube(sensitivity), points=most)
-    values, choice = _Values(cube, PureDP(epsilon), 1), None
-    if isinstance(ask, TopK | Above):
-        choice = _choice(ask, as_fraction(epsilon) * share, budget, sensitivity)
-        if failing := choice.selector.guarantee.delta:
-            values = values._replace(guarantee=ApproximateDP(epsilon, failing))
-    elif gauss := _gauss(budget, most, sensitivity):
-        values = min(values, gauss, key=lambda each: told_apart(each.noise, most))
+    pairs, records = len(_pairs(ask, names)), relation.records
+    ways = list(_ways(ask, budget, n, pairs))
+    found = [_smallest(way, ask, n, pairs, records) for way in ways]
+    best = min(range(len(ways)), key=found.__getitem__)
+    kept = {_described(way): each for way, each in zip(ways, found, strict=True)}
+    kept.pop(_described(ways[best]))
+    chosen = _with_micr(ways[best], found[best], ask, budget, n, pairs, statistic)
     event = Event(
         mechanism=f"screen: {type(ask).__name__}",
-        guarantee=values.guarantee,
+        guarantee=chosen.guarantee,
         relation=relation,
         n=n,
-        sensitivity=sensitivity,
-        count=values.releases,
-        settings=(
-            *event_settings(resolved, n),
-            ("ask", canonical(ask)),
-            ("noise", type(values.noise).__name__),
-            # A radius of cube noise must not serve more values than it was drawn for.
-            ("values", str(most)),
-            ("lattice", str(values.noise.lattice.bits)),
-        ),
+        sensitivity=_sensitivity(n, budget),
+        settings=_settings(chosen, ask, n),
         label=label,
     )
     return Plan(
@@ -235,11 +250,128 @@ def plan(
         ask=ask,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        statistic=resolved,
-        values=values.noise,
-        choice=choice,
+        noises=chosen,
+        others=tuple(kept.items()),
         event=event,
     )
+
+
+def check_not_lost(plan: Plan) -> None:
+    """Refuse a plan whose noise hides every dependence, by public numbers only.
+
+    The most that could be hoped for: no other pair has a distance above 0 by chance. A selection
+    tells something even if the values of what is selected are lost.
+    """
+    selects = plan.choice is not None
+    level = None if selects else plan.distances.largest_quantile(1 - SURE, plan.noised)
+    times = smallest_found(plan.noises, level, len(plan.pairs), 0.0, 0.0) / LARGEST
+    if times <= 1:
+        return
+    fewer = "a smaller k" if selects else "fewer pairs, or TopK(k) of them"
+    raise ValueError(
+        f"noise would hide every dependence: of {plan.ask}, even a pair with MIC = 1 would not be "
+        f"found with 95 % probability. Use about {times:.2g} times the epsilon or the records, or "
+        f"{fewer}; `dpmic plan` and preview() compare them. Pass force=True (--force) to spend "
+        "epsilon all the same"
+    )
+
+
+def _sensitivity(n: int, budget: Budget) -> Fraction:
+    """The most that one person moves a distance."""
+    return min(Fraction(1), Fraction(budget.relation.records, n))
+
+
+def _ways(ask: Ask, budget: Budget, n: int, pairs: int) -> Iterator[Noises]:
+    """The ways to answer a query that spend all on distances, and on selecting by them."""
+    pure, sensitivity = Share(epsilon=as_fraction(budget.epsilon)), _sensitivity(n, budget)
+    yield Noises(value_noise(pure, sensitivity, pairs), guarantee=PureDP(budget.epsilon))
+    if budget.mu:
+        share = Share(mu_squared=as_fraction(budget.mu) ** 2)
+        yield from _costed(Noises(value_noise(share, sensitivity, pairs)), budget, pairs)
+    if not isinstance(ask, TopK | Above):
+        return
+    # A sparse vector has no version for a rho.
+    rho = Share(rho=as_fraction(budget.rho))
+    for share in (pure, rho) if budget.rho and isinstance(ask, TopK) else (pure,):
+        for fraction in _fractions(ask):
+            choice = choice_of(ask, share.part(fraction), budget, sensitivity)
+            values = value_noise(share.part(1 - fraction), sensitivity, ask.most)
+            yield from _costed(Noises(values, choice=choice), budget, ask.most)
+
+
+def _fractions(ask: TopK | Above) -> tuple[Fraction, ...]:
+    if ask.selection_fraction is None:
+        return _FOR_SELECTION
+    return (as_fraction(ask.selection_fraction),)
+
+
+def _costed(noises: Noises, budget: Budget, count: int) -> Iterator[Noises]:
+    guarantee = guarantee_of(noises, budget, count)
+    if guarantee is not None:
+        yield noises._replace(guarantee=guarantee)
+
+
+def _with_micr(
+    noises: Noises,
+    found: float,
+    ask: Ask,
+    budget: Budget,
+    n: int,
+    pairs: int,
+    statistic: MICr | Rule,
+) -> Noises:
+    """The same with MICr, for a part of the budget of the values, if the budget affords it."""
+    count = ask.most if noises.choice and isinstance(ask, TopK | Above) else pairs
+    records, share = budget.relation.records, _spent(noises, count)
+    for fraction in _FOR_DISTANCES:
+        distances = value_noise(share.part(fraction), _sensitivity(n, budget), count)
+        way = noises._replace(distances=distances)
+        if _smallest(way, ask, n, pairs, records) > _AT_MOST_LARGER * found:
+            continue
+        rest = share.part(1 - fraction)
+        resolved = _resolved(statistic, n, rest, count)
+        values = value_noise(rest, sensitivities.of_person(resolved, n, records), count)
+        if half_width(values, ask, count, selected=noises.choice is not None) > WIDEST:
+            break
+        for whole in _costed(way._replace(values=values, statistic=resolved), budget, count):
+            return whole
+    return noises
+
+
+def half_width(noise: ValueNoise, ask: Ask, count: int, *, selected: bool) -> float:
+    """95 % of the noise on a released value is within this.
+
+    If pairs are sorted by the released values, this has to hold for all of them at once.
+    """
+    if isinstance(ask, TopK | Above) and not selected:
+        return noise.largest_quantile(0.025, count)
+    return noise.quantile(0.025)
+
+
+def _spent(noises: Noises, count: int) -> Share:
+    """What the noise on `count` distances costs."""
+    noise = noises.distances
+    if isinstance(noise, LatticeCube):
+        return Share(epsilon=Fraction(noise.epsilon))
+    if noises.choice:
+        return Share(rho=noise.certificate().rho * count)
+    return Share(mu_squared=noise.joint_certificate(count).mu_squared)
+
+
+def _smallest(noises: Noises, ask: Ask, n: int, pairs: int, records: int) -> float:
+    """The smallest distance that is selected, and called dependent, with 95 % probability."""
+    level = dependence_level(noises.distances, n, pairs, records)
+    threshold = distance_of(ask.threshold) if isinstance(ask, Above) else 0.0
+    others = chance_level(n, pairs, records)
+    found = smallest_found(noises, level, pairs, others, threshold)
+    # Sorting is by released distances, so that what is above a threshold has to be so with noise.
+    return found if noises.choice else max(found, threshold + noises.distances.quantile(0.05))
+
+
+def _described(noises: Noises) -> str:
+    chosen = _CHOSEN[type(noises.choice.selector)] if noises.choice else ""
+    on = "distances and on MICr" if noises.values else "distances"
+    return f"{chosen}{_NOISE[type(noises.distances)]} noise on {on}"
 
 
 @lru_cache(maxsize=8)
@@ -250,7 +382,10 @@ def _pairs(ask: Ask, names: Names) -> Positions:
     return found
 
 
-def _resolved(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
+def _resolved(statistic: MICr | Rule, n: int, share: Share, count: int) -> MICr:
+    # Floats are enough here: they only choose the default statistic.
+    epsilon = MICrCube(epsilon=float(share.epsilon)).rule_epsilon(count) if share.epsilon else 0.0
+    epsilon = epsilon or 2 * math.sqrt((share.rho or share.mu_squared / 2) / count)
     found = statistic if isinstance(statistic, MICr) else statistic(n, epsilon)
     if not isinstance(found, MICr):
         raise TypeError(f"expected statistic to be a MICr or a rule that gives one, got {found!r}")
@@ -259,71 +394,25 @@ def _resolved(statistic: MICr | Rule, n: int, epsilon: float) -> MICr:
     return replace(found, B=cells(found.B, n), c=c)
 
 
-class _Values(NamedTuple):
-    """The noise on values, and what it costs: `releases` times `guarantee`."""
-
-    noise: ValueNoise
-    guarantee: Guarantee
-    releases: int
-
-
-def _gauss(budget: Budget, values: int, sensitivity: Fraction) -> _Values | None:
-    """Gaussian noise, if there is a delta that it fits."""
-    if not budget.rho:
-        return None
-    rho = floor_to_float(as_fraction(budget.rho) / values)
-    lattice = Lattice.for_gauss(sensitivity, 1 / math.sqrt(2 * rho))
-    noise = LatticeGauss.for_rho(as_fraction(rho), lattice)
-    off = ceil_to_float(noise.certificate().total_variation)
-    # The errors of many inexact draws may exceed the part of delta that is reserved for them.
-    if numerical(values * as_fraction(off), budget.epsilon) > budget.inexact:
-        return None
-    return _Values(noise, ZCDP(rho, off), values)
+def _settings(noises: Noises, ask: Ask, n: int) -> tuple[tuple[str, str], ...]:
+    """What noise depends on: a radius must not serve more values than it was drawn for."""
+    pairs = noises.distances.points if isinstance(noises.distances, LatticeCube) else 0
+    lattices = [each.lattice.bits for each in (noises.distances, noises.values) if each]
+    return (
+        *(event_settings(noises.statistic, n) if noises.statistic else ()),
+        ("ask", canonical(ask)),
+        ("choice", type(noises.choice.selector).__name__ if noises.choice else "none"),
+        ("distance", f"{distance.PARTS} parts, {distance.steps_of(n)} steps"),
+        ("noise", _noise_text(noises)),
+        ("values", str(pairs)),
+        ("lattice", " ".join(map(str, lattices))),
+    )
 
 
-def told_apart(noise: ValueNoise, values: int) -> float:
-    """How far above independent pairs a pair has to be, to stand out with 95 % probability.
-
-    Of the noise alone: what the largest of all noises exceeds in 1 of 40 tables, and what one
-    noise takes away in 1 of 20.
-    """
-    return noise.largest_quantile(0.025, values) + noise.quantile(0.05)
-
-
-def _choice(ask: TopK | Above, epsilon: Fraction, budget: Budget, sensitivity: Fraction) -> Choice:
-    """The selector on the finest lattice whose noisy scores fit into 32 bits."""
-    problem = ValueError("no lattice fits")
-    for bits in _SCORE_BITS:
-        steps = -(-(sensitivity * 2**bits) // 1)  # rounded up to whole points
-        # At most 2047 steps, as on the lattice of values; the coarsest is tried in any case.
-        if steps >= 2048 and bits > _SCORE_BITS[-1]:
-            continue
-        lattice = Lattice(bits=bits, sensitivity=steps)
-        try:
-            return Choice(_selector_on(lattice, ask, epsilon, budget), lattice)
-        except ValueError as error:
-            problem = error
-    raise ValueError(f"no noise for {ask} at epsilon={float(epsilon):.3g}: {problem}")
-
-
-def _selector_on(
-    lattice: Lattice, ask: TopK | Above, epsilon: Fraction, budget: Budget
-) -> Selector:
-    shared = {"epsilon": epsilon, "sensitivity": lattice.sensitivity, "top": lattice.top}
-    if isinstance(ask, TopK):
-        return OneShotTopK(k=ask.k, **shared)
-    threshold = lattice.floor(as_fraction(ask.threshold))
-    shared |= {"threshold": threshold, "at_most": ask.at_most}
-    single = SingleThresholdSparseVector(**shared)
-    try:
-        approximate = SparseVector(delta=floor_to_float(budget.failures), **shared)
-    except ValueError:  # delta is 0, or epsilon is beyond the theorem
-        return single
-    return min((single, approximate), key=_variance)
-
-
-def _variance(selector: SparseVector | SingleThresholdSparseVector) -> Fraction:
-    """Variance of the noise on a score less that on the threshold, in steps."""
-    variance = sum((1 / rate**2 for rate in _rates(selector) if rate), Fraction(0))
-    # Laplace noise has twice the variance of exponential noise of the same rate.
-    return variance if isinstance(selector, SingleThresholdSparseVector) else 2 * variance
+def _noise_text(noises: Noises) -> str:
+    """The noise with its parameters, in full: they decide what is drawn."""
+    return "; ".join(
+        f"{type(each).__name__}({each.epsilon if isinstance(each, LatticeCube) else each.sigma})"
+        for each in (noises.distances, noises.values)
+        if each
+    )

@@ -83,10 +83,6 @@ class Between:
 
 Group = AllPairs | Against | Between
 
-# Of epsilon, for selecting pairs. One cube of noise serves all values, so these need less: 0.6 to
-# 0.8 is best for 1 to 50 pairs, and 0.7 finds pairs that are at most an eighth stronger.
-SELECTION_FRACTION = 0.7
-
 
 @dataclass(frozen=True)
 class TopK:
@@ -95,16 +91,18 @@ class TopK:
     Attributes:
       k: number of pairs.
       selection_fraction: fraction of epsilon for selecting pairs; the rest is for their values.
+        None to let the plan choose what finds most.
       candidates: the pairs to select from.
     """
 
     k: int
-    selection_fraction: float = SELECTION_FRACTION
+    selection_fraction: float | None = None
     candidates: Group = AllPairs()
 
     def __post_init__(self):
         object.__setattr__(self, "k", check_positive_int("k", self.k))
-        _check_fraction("selection_fraction", self.selection_fraction)
+        if self.selection_fraction is not None:
+            _check_fraction("selection_fraction", self.selection_fraction)
         _check_group(self.candidates)
 
     @property
@@ -134,21 +132,24 @@ class Above:
     So if that many are found, a pair that is not among them may have been left out unvisited.
 
     Attributes:
-      threshold: threshold of MICr.
+      threshold: threshold of MIC. Pairs are found by their distance from independence, at the
+        distance that relationships of this MIC typically have (`screening.calibration`).
       at_most: largest number of pairs to find; noise grows with it.
       selection_fraction: fraction of epsilon for finding pairs; the rest is for their values.
+        None to let the plan choose what finds most.
       candidates: the pairs to search.
     """
 
     threshold: float
     at_most: int
-    selection_fraction: float = SELECTION_FRACTION
+    selection_fraction: float | None = None
     candidates: Group = AllPairs()
 
     def __post_init__(self):
         _check_fraction("threshold", self.threshold)
         object.__setattr__(self, "at_most", check_positive_int("at_most", self.at_most))
-        _check_fraction("selection_fraction", self.selection_fraction)
+        if self.selection_fraction is not None:
+            _check_fraction("selection_fraction", self.selection_fraction)
         _check_group(self.candidates)
 
     @property

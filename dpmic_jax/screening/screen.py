@@ -1,9 +1,7 @@
 """`screen`: find dependent columns of a sensitive table, for one privacy budget."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +11,25 @@ import numpy as np
 from dpmic_jax.data.source import open_source
 from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
+from dpmic_jax.mechanisms.sensitivity import of_person
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.results import ScreenResult, Statement, backend_of
+from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import distributed, planning
+from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
-from dpmic_jax.screening.execution import LocalExecutor, ScreenTask, released
-from dpmic_jax.screening.independence import dependence_level
-from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
-from dpmic_jax.screening.power import check_not_lost
-from dpmic_jax.screening.queries import Ask, Positions
+from dpmic_jax.screening.execution import LocalExecutor, Released, ScreenTask, released
+from dpmic_jax.screening.planning import (
+    Plan,
+    Rule,
+    check_not_lost,
+    default_screen_statistic,
+    half_width,
+)
+from dpmic_jax.screening.queries import Ask
 from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
 from dpmic_jax.version import __version__
 
@@ -116,44 +120,32 @@ def screen(
         executor = LocalExecutor(task, run.key, devices)
         if client is not None and folder:
             executor = Cluster(task, folder, client)
-        with _in_background(lambda: dependence_level(plan)) as level:
-            pairs, values = released(task, run.key, folder, executor)
-            threshold = level.result()
-        result = _result(plan, pairs, values, threshold, secret, run, backend_of(table))
+        found = released(task, run.key, folder, executor)
+        result = _result(plan, found, secret, run, backend_of(table))
         run.finish(result.to_json())
         return result
 
 
-@contextmanager
-def _in_background(find: Callable[[], float]) -> Iterator[Future[float]]:
-    """Find the dependence threshold in a thread while the screen is computed.
-
-    It is simulated for settings that are not in the table, which compiles a program of its own.
-    """
-    pool = ThreadPoolExecutor(1)
-    try:
-        yield pool.submit(find)
-    finally:
-        # An interrupt or an error does not wait for a threshold that is no longer needed.
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
 def _result(
-    plan: Plan,
-    pairs: Positions,
-    values: np.ndarray,
-    threshold: float,
-    secret: bool,
-    run: ChargedRun,
-    backend: str | None,
+    plan: Plan, found: Released, secret: bool, run: ChargedRun, backend: str | None
 ) -> ScreenResult:
+    if found.micr is None or plan.values is None:
+        mic, lower, upper = estimates(found.distances, plan.distances, plan.n)
+        noise_sd = None
+    else:
+        reach = half_width(plan.values, plan.ask, plan.noised, selected=plan.choice is not None)
+        mic, noise_sd = found.micr, plan.values.sd
+        lower, upper = np.clip(mic - reach, 0, 1), np.clip(mic + reach, 0, 1)
     return ScreenResult(
         names=plan.names,
-        pairs=pairs,
-        mic=values,
-        noise_sd=plan.values.sd,
-        half_width=plan.values.quantile(0.025),
-        dependence_threshold=threshold,
+        pairs=found.pairs,
+        mic=mic,
+        lower=lower,
+        upper=upper,
+        noise_sd=noise_sd,
+        distance=found.distances,
+        distance_noise_sd=plan.distances.sd,
+        dependence_threshold=plan.dependence_level,
         candidates=len(plan.pairs),
         ask=str(plan.ask),
         statement=_statement(plan, secret, run),
@@ -170,12 +162,23 @@ def _statement(plan: Plan, secret: bool, run: ChargedRun) -> Statement:
         guarantee=plan.guarantee_text,
         sensitivity=float(plan.event.sensitivity),
         n=plan.n,
-        B=cells(plan.statistic.B, plan.n),
-        c=float(plan.statistic.c),
-        sizes=dict(plan.event.settings)["sizes"],
+        micr=_micr(plan),
         key_is_secret=secret,
         version=__version__,
         ledger=run.entry,
         run=run.name,
         event=plan.event.to_json(),
+    )
+
+
+def _micr(plan: Plan) -> MICrSettings | None:
+    """The settings of the MICr that was released, if it was."""
+    if plan.statistic is None:
+        return None
+    moved = of_person(plan.statistic, plan.n, plan.event.relation.records)
+    return MICrSettings(
+        B=cells(plan.statistic.B, plan.n),
+        c=float(plan.statistic.c),
+        sizes=dict(plan.event.settings)["sizes"],
+        sensitivity=float(moved),
     )

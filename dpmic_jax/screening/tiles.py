@@ -18,22 +18,27 @@ from dpmic_jax.data.limits import Limits
 from dpmic_jax.data.source import Source
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold
+from dpmic_jax.dp.selection import ZCDPTopK
 from dpmic_jax.mechanisms.release import PointNoise, add_noise, on_lattice
-from dpmic_jax.mic import batch, streaming
+from dpmic_jax.mic import batch, distance, streaming
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.runs.encryption import decrypt, encrypt
-from dpmic_jax.screening.planning import Choice, Plan
+from dpmic_jax.screening.noises import Choice, ValueNoise
+from dpmic_jax.screening.planning import Plan
 from dpmic_jax.screening.queries import Above, Positions
 
 Progress = Callable[[int], object]
 
 _PIECE = 2**16  # records that sources code at a time
 
-# Words folded into the event's key. Noise on values is drawn from the event's key itself.
-_SCORES, _CHOICE, _ORDER = 1, 2, 3
+# Words folded into the event's key. Noise on MICr is drawn from the event's key itself.
+_SCORES, _CHOICE, _ORDER, _DISTANCES = 1, 2, 3, 4
+
+# Of each pair a distance and, if it is released, a MICr: points of their lattices.
+Points = Int[np.ndarray, "pairs measures"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +95,7 @@ class Tiling(NamedTuple):
 def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling:
     """Hold the codes of all records if they fit, else the counts of as many pairs as fit."""
     no_records = [np.zeros(0)] * len(bounds)
-    cut, pairs = plan.statistic.cut(no_records, bounds), len(plan.pairs)
+    cut, pairs = plan.measured.cut(no_records, bounds), len(plan.pairs)
     # Twice: once as they are read, and once on the device.
     codes = 2 * plan.n * streaming.code_bytes(cut)
     if codes <= resources.memory:
@@ -119,7 +124,7 @@ class TileScorer:
     ):
         self._source, self._plan, self._resources, self._devices = source, plan, resources, devices
         self._tiling = tiling(plan, source.bounds, resources)
-        self._gains, self._scorer = exact_gains(plan.n), None
+        self._gains, self._scorer = exact_gains(plan.n) if plan.statistic else None, None
         if not self._tiling.streams:
             # Sources make pieces of this size; only their codes, which are smaller, are joined.
             cut = streaming.joined(self._cuts(min(_PIECE, resources.rows)), plan.n)
@@ -129,11 +134,12 @@ class TileScorer:
 
     def _cuts(self, rows: int) -> Iterator[BinnedTable]:
         for columns in self._source.batches(rows):
-            yield self._plan.statistic.cut(columns, self._source.bounds)
+            yield self._plan.measured.cut(columns, self._source.bounds)
 
-    def _points(self, pairs: Positions, lattice: Lattice) -> Iterator[Int[np.ndarray, " some"]]:
-        """Exact values on a lattice, in groups of consecutive pairs."""
-        grids = self._plan.statistic.grids(self._plan.n)
+    def _points(self, pairs: Positions, *lattices: Lattice) -> Iterator[Points]:
+        """Exact values, each on its lattice, in groups of consecutive pairs."""
+        n = self._plan.n
+        grids = self._plan.measured.grids(n)
         found = (
             self._scorer(pairs)
             if self._scorer
@@ -141,18 +147,25 @@ class TileScorer:
                 partial(self._cuts, self._resources.rows),
                 pairs,
                 self._gains,
+                n=n,
                 rows=self._resources.rows,
                 group=self._tiling.size,
                 devices=self._devices,
             )
         )
         for information in found:
-            yield on_lattice(lattice, integer_mic(grids, information))
+            points = [distance_points(lattices[0], information, n)]
+            if len(lattices) > 1:
+                points.append(on_lattice(lattices[1], integer_mic(grids, information)))
+            yield np.stack(points, axis=1)
 
     def tiles(
         self, numbers: Sequence[int], size: int, key: AnyKey, progress: Progress
-    ) -> Iterator[Int[np.ndarray, " tile"]]:
-        """The contents of tiles in order: noised values, or noisy scores if pairs are selected.
+    ) -> Iterator[Points]:
+        """The contents of tiles in order: noised values, or scores if pairs are selected.
+
+        Scores are noisy, but for the exponential mechanism, which selects by exact ones. Both are
+        encrypted wherever they leave the process.
 
         Args:
           numbers: numbers of the tiles.
@@ -162,58 +175,94 @@ class TileScorer:
         """
         plan, pairs = self._plan, self._plan.pairs
         tiles = [pairs[number * size : (number + 1) * size] for number in numbers]
-        noise, lattice, noise_key = _first_noise(plan, key)
-        points = self._points(np.concatenate(tiles), lattice)
+        noises = _scores(plan, plan.choice, key) if plan.choice else _values(plan, key)
+        points = self._points(np.concatenate(tiles), *(lattice for _, lattice, _ in noises))
         grouped = _regrouped(points, [len(tile) for tile in tiles], progress)
         for tile, values in zip(tiles, grouped, strict=True):
-            yield add_noise(noise, values, tile, noise_key)
+            yield _noised(noises, values, tile)
 
-    def noised(self, chosen: Positions, key: AnyKey) -> Int[np.ndarray, " chosen"]:
+    def noised(self, chosen: Positions, key: AnyKey) -> Points:
         """The noised values of selected pairs."""
+        noises = _values(self._plan, key)
         if not len(chosen):
-            return np.zeros(0, np.int32)
-        noise = self._plan.values
-        points = np.concatenate(list(self._points(chosen, noise.lattice)))
-        return add_noise(noise, points, chosen, event_key(key, self._plan.event))
+            return np.zeros((0, len(noises)), np.int32)
+        lattices = (lattice for _, lattice, _ in noises)
+        return _noised(noises, np.concatenate(list(self._points(chosen, *lattices))), chosen)
 
 
-def packed(plan: Plan, number: int, tile: Int[np.ndarray, " tile"], key: AnyKey) -> bytes:
-    """A tile in bytes. Noisy scores are encrypted, because only the selection is private."""
+def distance_points(
+    lattice: Lattice, information: Int[np.ndarray, "entries 2 pairs"], n: int
+) -> Int[np.ndarray, " pairs"]:
+    """Distances from independence, rounded down to the lattice: exact, so not private."""
+    found = information[-1].max(axis=0).astype(np.int64)
+    # Below 2^61: D is at most 2 G n < 2^31, and the top of a lattice 2^30.
+    return found * lattice.top // (2 * distance.steps_of(n) * n)
+
+
+def packed(plan: Plan, number: int, tile: Points, key: AnyKey) -> bytes:
+    """A tile in bytes. Scores are encrypted, because only the selection is private."""
     content = tile.astype("<i4").tobytes()  # the same bytes on every platform
     if plan.choice is None:
         return content
     return encrypt(content, key=key, purpose=_purpose(plan, number))
 
 
-def unpacked(plan: Plan, number: int, content: bytes, key: AnyKey) -> Int[np.ndarray, " tile"]:
-    """The noised values or noisy scores of a tile."""
+def unpacked(plan: Plan, number: int, content: bytes, key: AnyKey) -> Points:
+    """The noised values or scores of a tile."""
     if plan.choice is not None:
         content = decrypt(content, key=key, purpose=_purpose(plan, number))
-    return np.frombuffer(content, "<i4")
+    measures = 2 if plan.values and not plan.choice else 1
+    return np.frombuffer(content, "<i4").reshape(-1, measures)
 
 
-def chosen_pairs(
-    plan: Plan, choice: Choice, noisy: Int[np.ndarray, " pairs"], key: AnyKey
-) -> Positions:
-    """The pairs that are selected by the noisy scores of all candidates."""
-    scores, base, pairs = np.asarray(noisy, np.int32), event_key(key, plan.event), plan.pairs
+def chosen_pairs(plan: Plan, choice: Choice, points: Points, key: AnyKey) -> Positions:
+    """The pairs that are selected by the scores of all candidates."""
+    scores, base, pairs = points[:, 0].astype(np.int32), event_key(key, plan.event), plan.pairs
     order = np.arange(len(pairs))
     if isinstance(plan.ask, Above):
         # A random order: in that of the table the search would often end before the last columns.
         order = np.asarray(jax.random.permutation(_folded(base, _ORDER), len(pairs)))
-    found = choice.selector.choose(jnp.asarray(scores[order]), key=_folded(base, _CHOICE))
+    if isinstance(choice.selector, ZCDPTopK):
+        found = choice.selector.select(jnp.asarray(scores), key=_folded(base, _CHOICE))
+    else:
+        found = choice.selector.choose(jnp.asarray(scores[order]), key=_folded(base, _CHOICE))
     # In the order of the candidates: the order in which they were found is not released.
     return pairs[np.sort(order[np.asarray(found)])]
 
 
-def _first_noise(
-    plan: Plan, key: AnyKey
-) -> tuple[PointNoise | LatticeCube, Lattice, Key[Array, ""]]:
-    """The noise of a tile, its lattice, and the key from which it is drawn."""
+def largest_pairs(plan: Plan, points: Points) -> Int[np.ndarray, " kept"]:
+    """Which pairs of a released table a `TopK` or an `Above` asks for: post-processing."""
+    distances = points[:, 0]
+    order = np.argsort(-distances, kind="stable")[: plan.released]
+    if isinstance(plan.ask, Above):
+        order = order[distances[order] >= plan.distances.lattice.top * plan.threshold]
+    return np.sort(order)
+
+
+# A noise, the lattice of what it is added to, and the key from which it is drawn.
+_Noise = tuple[PointNoise | LatticeCube | None, Lattice, Key[Array, ""]]
+
+
+def _values(plan: Plan, key: AnyKey) -> list[_Noise]:
+    """The noise on distances, and that on MICr if it is released."""
     base = event_key(key, plan.event)
-    if plan.choice is None:
-        return plan.values, plan.values.lattice, base
-    return plan.choice.selector, plan.choice.lattice, _folded(base, _SCORES)
+    keys = _folded(base, _DISTANCES), base
+    found: list[ValueNoise | None] = [plan.distances, plan.values]
+    return [(noise, noise.lattice, own) for noise, own in zip(found, keys, strict=True) if noise]
+
+
+def _scores(plan: Plan, choice: Choice, key: AnyKey) -> list[_Noise]:
+    """The noise on the scores by which pairs are selected."""
+    noise = None if isinstance(choice.selector, ZCDPTopK) else choice.selector
+    return [(noise, choice.lattice, _folded(event_key(key, plan.event), _SCORES))]
+
+
+def _noised(noises: Sequence[_Noise], points: Points, pairs: Positions) -> Points:
+    drawn = [
+        own if noise is None else add_noise(noise, own, pairs, key)
+        for (noise, _, key), own in zip(noises, points.T, strict=True)
+    ]
+    return np.stack(drawn, axis=1)
 
 
 def _folded(key: Key[Array, ""], word: int) -> Key[Array, ""]:
@@ -225,14 +274,14 @@ def _purpose(plan: Plan, number: int) -> str:
 
 
 def _regrouped(
-    arrays: Iterator[Int[np.ndarray, " some"]], lengths: Sequence[int], progress: Progress
-) -> Iterator[Int[np.ndarray, " length"]]:
+    arrays: Iterator[Points], lengths: Sequence[int], progress: Progress
+) -> Iterator[Points]:
     """Concatenate arrays of any lengths, and split them into the given lengths."""
-    waiting = np.zeros(0, np.int64)
+    waiting = None
     for length in lengths:
-        while len(waiting) < length:
+        while waiting is None or len(waiting) < length:
             array = next(arrays)
             progress(len(array))
-            waiting = np.concatenate([waiting, array])
+            waiting = array if waiting is None else np.concatenate([waiting, array])
         yield waiting[:length]
         waiting = waiting[length:]

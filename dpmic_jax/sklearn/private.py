@@ -15,7 +15,6 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult, Statement, backend_of
 from dpmic_jax.screening import Above, Against, TopK, default_screen_statistic, screen
 from dpmic_jax.screening.planning import Rule, plan
-from dpmic_jax.screening.queries import SELECTION_FRACTION
 from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import held_inputs, set_feature_names
 from dpmic_jax.sklearn.schema import public_schema
@@ -75,7 +74,7 @@ class PrivateMICSelector(Selector):
         target_bounds: Any = None,
         target: str = "target",
         delta: float = 0.0,
-        selection_fraction: float = SELECTION_FRACTION,
+        selection_fraction: float | None = None,
         ledger: str | os.PathLike[str] | None = None,
         key: str | int | SecretKey = "secret",
         records_per_person: int = 1,

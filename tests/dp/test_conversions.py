@@ -5,8 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
 from dpmic_jax.dp.conversions import of_guarantee, privacy_cost
 from dpmic_jax.dp.ledger.budget import Budget, Ledger
 
@@ -82,6 +90,24 @@ def test_an_event_with_delta_has_no_pure_epsilon_but_finitely_many_nats():
     kept = event(ApproximateDP(0.5, 1e-9))
     larger = privacy_cost([kept], delta=1e-6, beta=0.025, record_bits=2**17)
     assert larger.nats > found.nats
+
+
+@pytest.mark.parametrize("mu", [0.03, 0.3])
+def test_units_of_a_gaussian_event_hold_for_the_gaussian_mechanism(mu):
+    found = of_guarantee(GaussianDP(mu), n=N, delta=1e-6, beta=0.025)
+    through_rho = of_guarantee(ZCDP(mu**2 / 2 * (1 + 1e-12)), n=N, delta=1e-6, beta=0.025)
+    assert found.epsilon == math.inf
+    assert found.approximate_epsilon < through_rho.approximate_epsilon / 1.05
+    assert mu**2 / 2 <= found.rho <= through_rho.rho
+    assert found.bits <= through_rho.bits
+    # A coin that is released with Gaussian noise: its mutual information is below the bound.
+    x, step = np.linspace(-12, 12 + mu, 100_001, retstep=True)
+    rows = np.array([norm.pdf(x), norm.pdf(x - mu)])
+    nats = (rows * np.log(rows / rows.mean(axis=0))).sum() * step / 2
+    assert nats <= found.nats <= mu**2 / 2 * (1 + 1e-12)
+    off = of_guarantee(GaussianDP(mu, 1e-9), n=N, delta=1e-6, beta=0.025)
+    assert off.nats > found.nats
+    assert off.approximate_epsilon > found.approximate_epsilon
 
 
 def test_every_unit_is_a_line():

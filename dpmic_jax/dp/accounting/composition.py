@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmic_jax.dp.accounting import gaussian_dp
 from dpmic_jax.dp.accounting import zcdp as conversion
-from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.accounting.events import Event, GaussianDP
 from dpmic_jax.dp.accounting.zcdp import UP
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_probability
@@ -40,14 +41,16 @@ class Totals(NamedTuple):
       epsilon: sum of all epsilons; None if an event has no finite epsilon.
       delta: sum of the deltas of (epsilon, delta) guarantees.
       rho: sum of all rhos.
-      variation: sum of the total variations between the noise of zCDP events and its ideal
-        distribution.
+      variation: sum of the total variations between the noise of zCDP and Gaussian events and
+        its ideal distribution.
+      sole_mu: mu of the only release, if there is only one and it is Gaussian; otherwise None.
     """
 
     epsilon: Fraction | None
     delta: Fraction
     rho: Fraction
     variation: Fraction
+    sole_mu: Fraction | None
 
 
 def totals(events: Iterable[Event]) -> Totals:
@@ -57,6 +60,7 @@ def totals(events: Iterable[Event]) -> Totals:
     for event in events:
         guarantees[event.guarantee] += event.count
     finite = all(math.isfinite(each.epsilon) for each in guarantees)
+    sole = next(iter(guarantees)) if guarantees.total() == 1 else None
     return Totals(
         epsilon=sum((k * as_fraction(each.epsilon) for each, k in guarantees.items()), Fraction())
         if finite
@@ -70,17 +74,20 @@ def totals(events: Iterable[Event]) -> Totals:
             (k * as_fraction(g.delta) for g, k in guarantees.items() if math.isinf(g.epsilon)),
             Fraction(),
         ),
+        sole_mu=as_fraction(sole.mu) if isinstance(sole, GaussianDP) else None,
     )
 
 
 def combined(*parts: Totals) -> Totals:
     """The totals of several groups of events together: exact sums, the same in any order."""
     epsilons = [part.epsilon for part in parts if part.epsilon is not None]
+    spent = [part for part in parts if part.rho]  # every event has a rho above 0
     return Totals(
         epsilon=sum(epsilons, Fraction()) if len(epsilons) == len(parts) else None,
         delta=sum((part.delta for part in parts), Fraction()),
         rho=sum((part.rho for part in parts), Fraction()),
         variation=sum((part.variation for part in parts), Fraction()),
+        sole_mu=spent[0].sole_mu if len(spent) == 1 else None,
     )
 
 
@@ -102,8 +109,8 @@ def numerical(variation: Fraction, epsilon: float) -> Fraction:
 
 
 def basic(events: Iterable[Event]) -> Profile:
-    """Basic composition: epsilons and deltas add up. It says nothing about zCDP events."""
-    epsilon, delta, _, _ = totals(events)
+    """Basic composition: epsilons and deltas add up. It says nothing about other events."""
+    epsilon, delta, *_ = totals(events)
 
     def profile(at: float) -> float:
         if epsilon is None or as_fraction(at) < epsilon:
@@ -114,7 +121,7 @@ def basic(events: Iterable[Event]) -> Profile:
 
 
 def zcdp(events: Iterable[Event]) -> Profile:
-    """zCDP composition: rhos add up, and epsilon-DP has rho = epsilon tanh(epsilon/2)."""
+    """zCDP composition: rhos add up. epsilon-DP has epsilon tanh(epsilon/2), mu-GDP mu^2/2."""
     events = tuple(events)
     sums = totals(events)
     rho, failure = ceil_to_float(sums.rho), _failure(events)
@@ -127,16 +134,18 @@ def zcdp(events: Iterable[Event]) -> Profile:
 
 
 def optimal(events: Iterable[Event]) -> Profile:
-    """Optimal composition of (epsilon, delta) events; zCDP events enter by a tight conversion.
+    """Optimal composition of (epsilon, delta) and Gaussian events; zCDP by a tight conversion.
 
     An (epsilon, delta)-DP mechanism is a post-processing of one that fails with probability
     delta and otherwise is randomised response with odds e^epsilon (Kairouz, Oh and Viswanath
     2015), so all of these may be drawn first. Their privacy loss A is a sum of terms +-epsilon_j,
-    positive with probability e^epsilon_j / (1 + e^epsilon_j). The zCDP events that follow are
-    rho-zCDP whatever was drawn. With delta_rho their tight conversion, or (1 - e^x)+ if there is
-    no zCDP event,
+    positive with probability e^epsilon_j / (1 + e^epsilon_j). The Gaussian events that follow are
+    mu-GDP whatever was drawn, where mu^2 is the sum of theirs (Dong, Roth and Su 2022). If
+    there are zCDP events, both kinds together are zCDP with the sum of their rhos. With delta_0
+    the exact curve of mu (`gaussian_dp`), or the tight conversion of rho, or (1 - e^x)+ if there
+    are no such events,
 
-        delta(epsilon) = 1 - prod_j (1 - delta_j) (1 - E[delta_rho(epsilon - A)]).
+        delta(epsilon) = 1 - prod_j (1 - delta_j) (1 - E[delta_0(epsilon - A)]).
 
     For equal epsilons this is Theorem 3.3 of Kairouz, Oh and Viswanath; for different ones it is
     the optimum of Murtagh and Vadhan (2016), computed on a lattice of losses. The lattice is exact
@@ -145,21 +154,20 @@ def optimal(events: Iterable[Event]) -> Profile:
     events = tuple(events)
     variation = totals(events).variation
     signs: Counter[float] = Counter()
-    rest = Fraction()
+    other = []
     for event in events:
         if math.isfinite(event.guarantee.epsilon):
             signs[event.guarantee.epsilon] += event.count
         else:
-            rest += event.count * as_fraction(event.guarantee.rho)
-    rho, failure = ceil_to_float(rest), _failure(events)
+            other.append(event)
+    deltas, failure = _tail(other), _failure(events)
     losses, probabilities = _loss_distribution(signs)
 
     def profile(at: float) -> float:
         # The margin covers the rounding of both terms: delta decreases in its argument.
         left = at - losses - 2.0**-50 * (abs(at) + np.abs(losses))
-        tail = conversion.deltas(rho, left) if rho else -np.expm1(np.minimum(left, 0)) * UP
         neglected = 2 * (len(signs) + 1) * _NEGLIGIBLE
-        delta = math.fsum(probabilities * tail) + neglected
+        delta = math.fsum(probabilities * deltas(left)) + neglected
         return _total_delta(failure, delta, numerical(variation, at))
 
     return profile
@@ -168,27 +176,36 @@ def optimal(events: Iterable[Event]) -> Profile:
 def pld(events: Iterable[Event]) -> Profile:
     """Privacy loss distributions of `dp_accounting`: an independent check on `optimal`.
 
-    Each (epsilon, delta) event enters by its dominating pair. zCDP has no dominating pair (a
+    Each (epsilon, delta) or Gaussian event enters by its dominating pair. zCDP has none (a
     Gaussian of the same rho does not dominate it), so the profile is 1.0 if there is a zCDP event.
     """
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError as error:
         raise ImportError('pld needs dp-accounting: pip install "dpmic_jax[accounting]"') from error
+    events = tuple(events)
     total, releases = privacy_loss_distribution.identity(), 0
     for event in events:
-        if math.isinf(event.guarantee.epsilon):
+        kind = event.guarantee
+        if isinstance(kind, GaussianDP):
+            each = privacy_loss_distribution.from_gaussian_mechanism(1 / kind.mu)
+        elif math.isinf(kind.epsilon):
             return lambda _: 1.0
-        parameters = common.DifferentialPrivacyParameters(
-            event.guarantee.epsilon, event.guarantee.delta
-        )
-        each = privacy_loss_distribution.from_privacy_parameters(parameters)
+        else:
+            parameters = common.DifferentialPrivacyParameters(kind.epsilon, kind.delta)
+            each = privacy_loss_distribution.from_privacy_parameters(parameters)
         total = total.compose(each.self_compose(event.count))
         releases += event.count
+    variation = totals(events).variation
     # The library's Fourier transforms err on either side, and more so with more releases: by
     # 8e-12 too low at a million releases of epsilon = 0.01 and delta = 1e-6.
     allowance = (1000 + releases) * 2.0**-50
-    return lambda at: min(float(total.get_delta_for_epsilon(at)) + allowance, 1.0)
+
+    def profile(at: float) -> float:
+        inexact = ceil_to_float(numerical(variation, at))
+        return min(float(total.get_delta_for_epsilon(at)) + inexact + allowance, 1.0)
+
+    return profile
 
 
 def best(events: Iterable[Event]) -> Profile:
@@ -212,7 +229,7 @@ def delta_at(events: Iterable[Event], epsilon: float) -> float:
 def epsilon_at(events: Iterable[Event], delta: float) -> float:
     """An epsilon at which the events together are (epsilon, delta)-DP, by the best theorem.
 
-    Infinite if there is none, as for a zCDP event at delta = 0.
+    Infinite if there is none, as for a zCDP or Gaussian event at delta = 0.
     """
     events = tuple(events)
     sums = totals(events)
@@ -234,6 +251,21 @@ def smallest_epsilon(profile: Profile, delta: float) -> float:
 
     found = doubled(too_small, 2.0**-30, most=2**30)
     return math.inf if found is None else bisect(too_small, *found).fails
+
+
+def _tail(events: list[Event]) -> Callable[[np.ndarray], np.ndarray]:
+    """The delta of zCDP and Gaussian events at each of many epsilons, of either sign."""
+    mus = [
+        (each.guarantee.mu, each.count) for each in events if isinstance(each.guarantee, GaussianDP)
+    ]
+    if len(mus) < len(events):
+        rho = ceil_to_float(totals(events).rho)
+        return lambda at: conversion.deltas(rho, at)
+    if mus:
+        square = ceil_to_float(sum((k * as_fraction(mu) ** 2 for mu, k in mus), Fraction()))
+        mu = math.nextafter(math.sqrt(square), math.inf)
+        return lambda at: gaussian_dp.deltas(mu, at)
+    return lambda at: -np.expm1(np.minimum(at, 0)) * UP
 
 
 def _total_delta(failure: float, delta: float, variation: Fraction) -> float:

@@ -129,11 +129,45 @@ class ZCDP:
         return math.inf
 
 
-Guarantee = PureDP | ApproximateDP | ZCDP
-_GUARANTEES: dict[str, type[PureDP] | type[ApproximateDP] | type[ZCDP]] = {
+@dataclass(frozen=True)
+class GaussianDP:
+    """mu-GDP (Dong, Roth and Su 2022), up to a total variation of delta.
+
+    Its outputs tell neighbours apart no better than one draw tells N(0, 1) from N(mu, 1). So its
+    (epsilon, delta) are those of the Gaussian mechanism (`gaussian_dp`), and mu^2 adds up over
+    releases. `delta` is a numerical term, as that of `ZCDP`.
+    """
+
+    mu: float
+    delta: float = 0.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "mu", check_positive("mu", self.mu))
+        object.__setattr__(self, "delta", check_probability("delta", self.delta))
+        if math.isinf(self.rho):
+            raise ValueError(f"expected mu with a finite mu^2/2, got {self.mu}")
+
+    @property
+    def epsilon(self) -> float:
+        """Infinite: mu-GDP implies no epsilon-DP."""
+        return math.inf
+
+    @property
+    def rho(self) -> float:
+        """The rho of zCDP that mu-GDP implies: mu^2/2, rounded up.
+
+        A mu-GDP mechanism is a post-processing of one draw of N(0, 1) or N(mu, 1), whose Rényi
+        divergence of order alpha is alpha mu^2/2.
+        """
+        return ceil_to_float(as_fraction(self.mu) ** 2 / 2)
+
+
+Guarantee = PureDP | ApproximateDP | ZCDP | GaussianDP
+_GUARANTEES: dict[str, type[Guarantee]] = {
     "PureDP": PureDP,
     "ApproximateDP": ApproximateDP,
     "ZCDP": ZCDP,
+    "GaussianDP": GaussianDP,
 }
 
 
@@ -169,7 +203,9 @@ class Event:
         if not self.mechanism:
             raise ValueError("expected the mechanism's name, got an empty string")
         if not isinstance(self.guarantee, Guarantee):
-            raise TypeError(f"expected a PureDP, ApproximateDP or ZCDP, got {self.guarantee!r}")
+            raise TypeError(
+                f"expected a PureDP, ApproximateDP, ZCDP or GaussianDP, got {self.guarantee!r}"
+            )
         if not isinstance(self.relation, ReplaceOne):
             raise TypeError(f"expected relation=ReplaceOne(records), got {self.relation!r}")
         if not isinstance(self.sensitivity, Rational):
@@ -183,12 +219,12 @@ class Event:
 
     @property
     def epsilon(self) -> float:
-        """Epsilon of all `count` releases together, by basic composition; infinite under ZCDP."""
+        """Epsilon of all `count` releases together, by basic composition; infinite for some."""
         return self._total(self.guarantee.epsilon)
 
     @property
     def delta(self) -> float:
-        """Delta of all `count` releases together; for ZCDP their total variation."""
+        """Delta of all `count` releases; their total variation under ZCDP and GaussianDP."""
         return self._total(self.guarantee.delta)
 
     @property

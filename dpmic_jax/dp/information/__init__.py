@@ -5,6 +5,7 @@ After Cuff and Yu (2016). The implications between guarantees, from strong to we
     PureDP -> KLDP -> MIDP -> VariationDP          `implications`
     PureDP, ApproximateDP -> VariationDP           `implications` (Property 3)
     VariationDP, ApproximateDP, ZCDP -> MIDP       `cardinality`: by numbers of values or outputs
+    GaussianDP -> MIDP                             the same, through rho = mu^2/2
     the same for records of two values             `binary_records`: exact
     groups of k records                            `groups`
     several mechanisms together                    `composition`

@@ -10,7 +10,7 @@ The erasure channel (Example 2) reveals which of N values a record has with prob
 import math
 from decimal import Decimal
 
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Guarantee, PureDP
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, GaussianDP, Guarantee, PureDP
 from dpmic_jax.dp.arithmetic.decimal_math import entropy, exactly, precise, up
 from dpmic_jax.dp.arithmetic.exact_decimal import check_probability
 from dpmic_jax.dp.information.binary_records import bit_to_mi
@@ -107,12 +107,14 @@ def to_mi(guarantee: Guarantee, *, values: Count, outputs: Count) -> MIDP:
             found = bit_to_mi(guarantee) if values == 2 else pure_to_mi(guarantee)
         case ApproximateDP():
             found = approximate_to_mi(guarantee, values=values, outputs=outputs)
-        case ZCDP():
+        case ZCDP() | GaussianDP():
             # `delta` is the total variation to a mechanism that is exactly rho-zCDP.
             ideal = kl_to_mi(concentrated_to_kl(ZCDP(guarantee.rho)))
             found = near_mi(ideal, variation=guarantee.delta, values=values, outputs=outputs)
         case _:
-            raise TypeError(f"expected a PureDP, ApproximateDP or ZCDP, got {guarantee!r}")
+            raise TypeError(
+                f"expected a PureDP, ApproximateDP, ZCDP or GaussianDP, got {guarantee!r}"
+            )
     return MIDP(min(found.nats, most_nats(min(values, outputs))))
 
 

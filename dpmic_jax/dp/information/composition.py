@@ -48,7 +48,8 @@ def total_mi(events: Iterable[Event], *, values: Count) -> MIDP:
     Args:
       events: the releases.
       values: the number of values that a record may take, or that all records of one person may
-        take together. math.inf is allowed for epsilon-DP, and for zCDP without a numerical delta.
+        take together. math.inf is allowed for epsilon-DP, and for zCDP and Gaussian DP
+        without a numerical delta.
     """
     each = [
         event.count * as_fraction(to_mi(event.guarantee, values=values, outputs=float("inf")).nats)

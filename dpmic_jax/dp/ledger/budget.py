@@ -4,10 +4,18 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
-from dpmic_jax.dp.accounting.composition import Totals, combined, numerical, totals
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne, zcdp_to_pure
+from dpmic_jax.dp.accounting.composition import (
+    Totals,
+    combined,
+    numerical,
+    smallest_epsilon,
+    totals,
+)
+from dpmic_jax.dp.accounting.events import Event, GaussianDP, ReplaceOne, zcdp_to_pure
+from dpmic_jax.dp.accounting.gaussian_dp import delta_for, mu_for
 from dpmic_jax.dp.accounting.zcdp import epsilon_for, rho_for
 from dpmic_jax.dp.arithmetic.exact_decimal import (
     as_fraction,
@@ -45,7 +53,9 @@ class Budget:
 
     - the sum of their epsilons is at most epsilon, or
     - the sum of their rhos is at most rho, the largest rho that is (epsilon, rest)-DP; an
-      epsilon-DP event has rho = epsilon tanh(epsilon/2).
+      epsilon-DP event has rho = epsilon tanh(epsilon/2), a Gaussian one mu^2/2, or
+    - there is only one release, and it is Gaussian with at most mu, the largest mu that is
+      (epsilon, rest)-DP by the exact curve of the Gaussian mechanism.
 
     All sums are exact, of the decimal numbers as written: ten events of 0.1 fit a budget of 1.
 
@@ -58,15 +68,17 @@ class Budget:
     rhos)) is a supermartingale for every order alpha (Feldman and Zrnic 2021; Whitehouse, Ramdas,
     Rogers and Wu 2023). So the excess of their probability over e^epsilon times a neighbour's adds
     up to at most rest. Sharper theorems, such as `dp.accounting.composition.optimal`, are not sound
-    as stopping rules.
+    as stopping rules. Whether the third rule is used is decided by the first event, before there
+    are outputs: if that event exceeds rho, no rule admits a second one. So outputs cannot steer
+    between the second and the third rule, each of which may use all of rest.
 
     Attributes:
       epsilon: above zero and finite.
-      delta: 0 for pure differential privacy; then zCDP and (epsilon, delta) events are refused.
+      delta: 0 for pure differential privacy; then all other events are refused.
       relation: the neighbouring relation; events have to protect at least as many records of a
         person.
       failure_share: the part of delta for the deltas of (epsilon, delta) events. Raise it if there
-        are many; 1 leaves only the first rule, and refuses zCDP.
+        are many; 1 leaves only the first rule, and refuses zCDP and Gaussian events.
     """
 
     epsilon: float
@@ -90,12 +102,12 @@ class Budget:
 
     @property
     def inexact(self) -> Fraction:
-        """The largest delta that inexact noise may add; 0 if zCDP is refused."""
+        """The largest delta that inexact noise may add; 0 if only the first rule is left."""
         return as_fraction(self.delta) * _INEXACT_SHARE if self.rest else Fraction()
 
     @property
     def rest(self) -> float:
-        """The part of delta for the conversion from zCDP."""
+        """The part of delta for the second and the third rule."""
         share = 1 - as_fraction(self.failure_share) - _INEXACT_SHARE
         return floor_to_float(as_fraction(self.delta) * max(share, Fraction()))
 
@@ -103,6 +115,11 @@ class Budget:
     def rho(self) -> float:
         """The largest allowed sum of the events' rhos; 0.0 if no delta is left for zCDP."""
         return rho_for(self.epsilon, self.rest) if self.rest else 0.0
+
+    @property
+    def mu(self) -> float:
+        """The largest allowed mu of a Gaussian event that is the only release; 0.0 as for `rho`."""
+        return mu_for(self.epsilon, self.rest) if self.rest else 0.0
 
     def admits(self, events: Iterable[Event]) -> bool:
         """Whether the events fit the budget together."""
@@ -112,9 +129,11 @@ class Budget:
         """Whether events with these sums fit the budget; nothing else about them matters."""
         within_epsilon = sums.epsilon is not None and sums.epsilon <= as_fraction(self.epsilon)
         within_rho = sums.rho <= as_fraction(self.rho)
+        within_mu = sums.sole_mu is not None and sums.sole_mu <= as_fraction(self.mu)
         within_failures = sums.delta <= self.failures
         within_inexact = numerical(sums.variation, self.epsilon) <= self.inexact
-        return within_failures and within_inexact and (within_epsilon or within_rho)
+        within_rule = within_epsilon or within_rho or within_mu
+        return within_failures and within_inexact and within_rule
 
 
 class Account(NamedTuple):
@@ -131,6 +150,9 @@ class Account(NamedTuple):
         basic = math.inf if sums.epsilon is None else ceil_to_float(sums.epsilon)
         rho = ceil_to_float(sums.rho)
         converted = epsilon_for(rho, budget.rest) if rho and budget.rest else math.inf
+        if sums.sole_mu is not None and budget.rest:
+            mu = ceil_to_float(sums.sole_mu)
+            converted = min(converted, smallest_epsilon(partial(delta_for, mu), budget.rest))
         return PrivacyAmount(min(basic, converted), ceil_to_float(delta), rho)
 
     @property
@@ -175,12 +197,15 @@ class Account(NamedTuple):
                 ("delta", new.delta, old.delta, left.delta, budget.failures),
                 ("delta of inexact noise", more, before, room - before, room),
             ]
-        return f"{event.mechanism} asks for more than is left: " + "; ".join(
+        amounts = [
             "{}={:.12g} asked, {:.12g} spent, {:.12g} of {:.12g} is left".format(
                 name, *map(float, numbers)
             )
             for name, *numbers in costs
-        )
+        ]
+        if isinstance(event.guarantee, GaussianDP) and budget.admits([event]):
+            amounts.append("it is admitted only as the first release, with nothing after it")
+        return f"{event.mechanism} asks for more than is left: " + "; ".join(amounts)
 
 
 @dataclass(frozen=True)
@@ -203,7 +228,10 @@ class Ledger:
 
     @property
     def left(self) -> PrivacyAmount:
-        """The largest epsilon, or rho, or delta of one event that would be admitted next."""
+        """The largest epsilon, or rho, or delta of one event that would be admitted next.
+
+        The rho is that of zCDP; a Gaussian event may have more if it is the only release.
+        """
         return self._account.left
 
     def privacy_cost(

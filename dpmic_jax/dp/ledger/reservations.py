@@ -7,7 +7,7 @@ reservation follows from the entries in order, and is stored with the running to
 Which charges draw. A charge draws from a reservation if it has the same mechanism, guarantee,
 relation and count. The number of records, settings and label may differ: the folds of a
 cross-validation differ in their number of records, and runs in their labels. The total variation
-(delta) of a zCDP guarantee may differ too, since it depends on the number of records. A
+(delta) of a zCDP or Gaussian guarantee may differ too, since it depends on the number of records. A
 reservation has no owner: charges of the same kind by different users draw from it in order.
 
 Why it is safe. Charges and reservations fit the budget together at any time, and a charge is
@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from dpmic_jax.dp.accounting.composition import Totals, combined, totals
-from dpmic_jax.dp.accounting.events import ZCDP, Event, canonical
+from dpmic_jax.dp.accounting.events import ZCDP, Event, GaussianDP, canonical
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 
 
@@ -125,10 +125,11 @@ class Standing(NamedTuple):
         return Standing(combined(self.charged, totals([entry])), reserved)
 
     def to_json(self) -> str:
-        """Canonical JSON, with the sums as fractions."""
+        """Canonical JSON, with the sums as fractions; `sole_mu` only if there is one."""
         sums = {
             name: None if value is None else str(value)
             for name, value in self.charged._asdict().items()
+            if value is not None or name != "sole_mu"
         }
         reserved = [[serial, one.to_json()] for serial, one in self.reserved.items()]
         return canonical({**sums, "reserved": reserved})
@@ -137,6 +138,7 @@ class Standing(NamedTuple):
     def from_json(cls, text: str) -> "Standing":
         """Read totals; the caller checks that the text is canonical."""
         content = json.loads(text)
+        content.setdefault("sole_mu", None)
         sums = (content[name] for name in Totals._fields)
         reserved = {serial: _reservation(json.loads(one)) for serial, one in content["reserved"]}
         charged = Totals._make(None if value is None else Fraction(value) for value in sums)
@@ -180,6 +182,6 @@ def _drawn(reserved: dict[int, Reservation], event: Event) -> dict[int, Reservat
 def _kind(event: Event) -> tuple[Any, ...]:
     """What has to be equal for a charge to draw from a reservation."""
     guarantee = event.guarantee
-    if isinstance(guarantee, ZCDP):
-        guarantee = ZCDP(guarantee.rho)  # without its delta, which depends on n
+    if isinstance(guarantee, ZCDP | GaussianDP):
+        guarantee = replace(guarantee, delta=0.0)  # it depends on n
     return (event.mechanism, guarantee, event.relation, event.count)

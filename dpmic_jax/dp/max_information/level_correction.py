@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from dpmic_jax.dp.accounting import composition
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, Guarantee, PureDP
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    Guarantee,
+    PureDP,
+)
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import (
     as_fraction,
@@ -126,10 +133,10 @@ def _theorems(spent: Guarantee | DescriptionLength, n: int) -> list[Theorem]:
         return [pure(spent.epsilon, n), AnyLaw(spent.epsilon, check_positive_int("n", n))]
     if isinstance(spent, ApproximateDP):
         return [approximate(spent.epsilon, spent.delta, n)]
-    if isinstance(spent, ZCDP):
+    if isinstance(spent, ZCDP | GaussianDP):
         return _zcdp_theorems(spent.rho, spent.rho, spent.delta, n)
     raise TypeError(
-        f"expected a PureDP, ApproximateDP, ZCDP or DescriptionLength, got {spent!r}; "
+        f"expected a PureDP, ApproximateDP, ZCDP, GaussianDP or DescriptionLength, got {spent!r}; "
         "for events use corrected_level_after or max_information_after"
     )
 

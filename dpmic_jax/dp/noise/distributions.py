@@ -59,6 +59,20 @@ class GaussianCertificate(NamedTuple):
     total_variation: Fraction
 
 
+class JointCertificate(NamedTuple):
+    """Gaussian DP of many draws that are released together.
+
+    Attributes:
+      mu_squared: mu^2 of a mu-GDP mechanism, noise of which is rounded to integers.
+      total_variation: bound on the total variation distance of all draws together to that
+        mechanism, by rounding (`gaussian.rounding_error`) and by the sampler. It adds
+        (1 + e^epsilon) total_variation to delta.
+    """
+
+    mu_squared: Fraction
+    total_variation: Fraction
+
+
 @dataclass(frozen=True, kw_only=True)
 class Geometric:
     """Geometric noise: P(X = x) ~ e^(-epsilon x) for x = 0, 1, 2, ...

@@ -11,11 +11,15 @@ import numpy as np
 from jaxtyping import Array, Float, Float64, Int, Int32
 from scipy.special import ndtr, ndtri
 
-from dpmic_jax.dp.arithmetic.intervals import exact, integer
+from dpmic_jax.dp.arithmetic.intervals import exact, integer, rounded_up
 from dpmic_jax.dp.noise import gaussian
 from dpmic_jax.dp.noise.bounded import ClippedLaplace, PureCertificate, as_int32, clipped_pmf
 from dpmic_jax.dp.noise.cube import MOST_VALUES, CubeNoise, uniform
-from dpmic_jax.dp.noise.distributions import DiscreteGaussian, GaussianCertificate
+from dpmic_jax.dp.noise.distributions import (
+    DiscreteGaussian,
+    GaussianCertificate,
+    JointCertificate,
+)
 from dpmic_jax.dp.rng.keys import AnyKey
 
 Values = Float[np.ndarray, "*shape"]
@@ -157,7 +161,7 @@ class LatticeLaplace:
 
 @dataclass(frozen=True, kw_only=True)
 class LatticeGauss:
-    """Release lattice points with discrete Gaussian noise, which is zCDP.
+    """Release lattice points with discrete Gaussian noise, which is zCDP and nearly Gaussian DP.
 
     Attributes:
       sigma: standard deviation of the noise, in lattice steps.
@@ -175,8 +179,21 @@ class LatticeGauss:
         """Noise for `draws` points that are rho-zCDP together: sigma^2 >= draws S^2 / 2 rho."""
         integer("draws", draws, 1, 2**40)
         variance = draws * Fraction(lattice.sensitivity) ** 2 / (2 * exact("rho", rho))
-        # The square root, rounded up to a multiple of 2^-20: more noise, never less.
-        return cls(sigma=Fraction(math.isqrt(int(variance * 2**40)) + 1, 2**20), lattice=lattice)
+        return cls(sigma=_root(variance), lattice=lattice)
+
+    @classmethod
+    def for_mu_squared(
+        cls, mu_squared: float | Fraction, lattice: Lattice, *, draws: int
+    ) -> "LatticeGauss":
+        """Noise for `draws` points that are mu-GDP together, up to `joint_certificate`.
+
+        One person moves all of them at once, each by at most S steps: sqrt(draws) S in the
+        Euclidean norm. So sigma^2 is draws S^2 / mu^2 plus the variance of rounding, or more. mu^2
+        adds up over vectors of points, and can be divided among them.
+        """
+        integer("draws", draws, 1, 2**40)
+        variance = draws * Fraction(lattice.sensitivity) ** 2 / exact("mu_squared", mu_squared)
+        return cls(sigma=_root(variance + gaussian.ROUNDING_VARIANCE), lattice=lattice)
 
     @property
     def _noise(self) -> DiscreteGaussian:
@@ -217,6 +234,17 @@ class LatticeGauss:
         """rho and total variation of one released point; clipping is post-processing."""
         unit = self._noise.certificate()
         return unit._replace(rho=unit.rho * self.lattice.sensitivity**2)
+
+    def joint_certificate(self, draws: int) -> JointCertificate:
+        """mu and total variation of `draws` points that are released together."""
+        integer("draws", draws, 1, 2**40)
+        variance = self._noise.variance - gaussian.ROUNDING_VARIANCE
+        if variance <= 0:
+            raise ValueError(f"expected sigma^2 > 3 for Gaussian DP, got sigma={float(self.sigma)}")
+        each = gaussian.rounding_error(gaussian.ROUNDING_VARIANCE)
+        each += self._noise.certificate().total_variation
+        moved = draws * Fraction(self.lattice.sensitivity) ** 2
+        return JointCertificate(moved / variance, rounded_up(draws * each))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +313,11 @@ class LatticeCube:
         top, moved = self.lattice.top, zip(points.tolist(), blocks, strict=True)
         noisy = (point + uniform(radius, some) for point, some in moved)
         return np.array([min(max(point, 0), top) for point in noisy], np.int32)
+
+
+def _root(variance: Fraction) -> Fraction:
+    """The square root, rounded up to a multiple of 2^-20: more noise, never less."""
+    return Fraction(math.isqrt(int(variance * 2**40)) + 1, 2**20)
 
 
 LatticeNoise = LatticeLaplace | LatticeGauss | LatticeCube

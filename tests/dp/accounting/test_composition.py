@@ -23,7 +23,14 @@ from dpmic_jax.dp.accounting.composition import (
     pld,
     smallest_epsilon,
 )
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
 from dpmic_jax.dp.ledger.budget import Budget
 
 THEOREMS = {"basic": basic, "zcdp": composition.zcdp, "optimal": optimal, "best": best}
@@ -135,11 +142,12 @@ def test_equal_epsilons_are_theorem_3_3_of_kairouz_oh_and_viswanath(k, epsilon):
 
 
 def test_a_count_of_k_equals_k_events():
-    many = [event(PureDP(0.1))] * 7 + [event(ZCDP(0.01, 1e-12))] * 3
-    counted = [event(PureDP(0.1), 7), event(ZCDP(0.01, 1e-12), 3)]
-    for theorem in THEOREMS.values():
-        for epsilon in (0.1, 0.5, 1.0):
-            assert theorem(many)(epsilon) == pytest.approx(theorem(counted)(epsilon), rel=1e-12)
+    for other in (ZCDP(0.01, 1e-12), GaussianDP(0.1, 1e-12)):
+        many = [event(PureDP(0.1))] * 7 + [event(other)] * 3
+        counted = [event(PureDP(0.1), 7), event(other, 3)]
+        for theorem in THEOREMS.values():
+            for epsilon in (0.1, 0.5, 1.0):
+                assert theorem(many)(epsilon) == pytest.approx(theorem(counted)(epsilon), rel=1e-12)
 
 
 def gaussian_delta(mu, epsilon):
@@ -178,6 +186,47 @@ def test_mixing_zcdp_and_pure_events_is_never_below_gaussians_and_randomised_res
     assert optimal(events)(epsilon) < composition.zcdp(events)(epsilon)
 
 
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
+def test_gaussian_and_pure_events_together_are_gaussians_and_randomised_response(epsilon):
+    mus, pure = [0.2, 0.2, 0.1], [0.1, 0.3, 0.3]
+    mu, exact = math.sqrt(math.fsum(each**2 for each in mus)), 0.0
+    for signs in itertools.product([1, -1], repeat=3):
+        chance = math.prod(1 / (1 + math.exp(-s * e)) for s, e in zip(signs, pure, strict=True))
+        loss = math.fsum(s * e for s, e in zip(signs, pure, strict=True))
+        exact += chance * gaussian_delta(mu, epsilon - loss)
+    events = [event(GaussianDP(0.2), 2), event(GaussianDP(0.1)), *(event(PureDP(e)) for e in pure)]
+    for theorem in (*THEOREMS.values(), pld):
+        assert theorem(events)(epsilon) >= exact * (1 - 1e-10)
+    assert exact <= optimal(events)(epsilon) <= exact * (1 + 1e-8)
+    # Two thirds of a mu would be too little.
+    assert optimal([event(GaussianDP(2 / 3 * mu)), *events[2:]])(epsilon) < exact
+
+
+def test_the_mu_of_gaussian_events_adds_up_in_squares():
+    for epsilon in (0.1, 1.0):
+        one = optimal([event(GaussianDP(0.5))])(epsilon)
+        assert optimal([event(GaussianDP(0.25), 4)])(epsilon) == pytest.approx(one, rel=1e-10)
+        assert optimal([event(GaussianDP(0.3)), event(GaussianDP(0.4))])(epsilon) == pytest.approx(
+            one, rel=1e-10
+        )
+        assert one == pytest.approx(gaussian_delta(0.5, epsilon), rel=1e-9)
+
+
+def test_gaussian_events_beside_zcdp_ones_cost_half_their_squares():
+    mixed = [event(GaussianDP(0.2)), event(ZCDP(0.03)), event(PureDP(0.1))]
+    as_zcdp = [event(ZCDP(0.02)), event(ZCDP(0.03)), event(PureDP(0.1))]
+    for theorem in THEOREMS.values():
+        assert theorem(mixed)(1.0) == pytest.approx(theorem(as_zcdp)(1.0), rel=1e-12)
+
+
+@pytest.mark.parametrize(("mu", "delta"), [(0.2363, 1e-6), (0.0275, 1e-6), (1.0, 1e-9)])
+def test_a_gaussian_event_alone_has_the_epsilon_of_its_curve(mu, delta):
+    found = epsilon_at([event(GaussianDP(mu))], delta)
+    assert gaussian_delta(mu, found) == pytest.approx(delta, rel=1e-7)
+    through_rho = epsilon_at([event(ZCDP(GaussianDP(mu).rho))], delta)
+    assert 1.04 < through_rho / found < 1.1
+
+
 COLLECTIONS = {
     "nothing": [],
     "pure": [event(PureDP(0.1), 10)],
@@ -185,6 +234,9 @@ COLLECTIONS = {
     "approximate": [event(ApproximateDP(0.1, 1e-8), 30), event(PureDP(0.0123457), 5)],
     "zcdp": [event(ZCDP(0.01, 1e-15), 2)],
     "mixed": [event(ZCDP(0.01, 1e-15)), event(PureDP(0.2), 4), event(ApproximateDP(0.3, 1e-9))],
+    "gaussian": [event(GaussianDP(0.1, 1e-15), 2), event(GaussianDP(0.2))],
+    "gaussian, pure": [event(GaussianDP(0.1, 1e-15)), event(PureDP(0.2), 4)],
+    "gaussian, zcdp": [event(GaussianDP(0.1, 1e-15)), event(ZCDP(0.01))],
 }
 
 
@@ -214,9 +266,11 @@ def test_basic_composition_is_exact_in_decimals():
     assert epsilon_at([event(ApproximateDP(0.5, 1e-7))], 1e-7) == 0.5
 
 
-def test_zcdp_has_no_epsilon_without_delta():
+def test_zcdp_and_gaussian_dp_have_no_epsilon_without_delta():
     assert epsilon_at([event(ZCDP(0.01))], 0.0) == math.inf
     assert epsilon_at([event(ZCDP(0.01, 1e-6))], 1e-6) == math.inf
+    assert epsilon_at([event(GaussianDP(0.01))], 0.0) == math.inf
+    assert epsilon_at([event(GaussianDP(0.01, 1e-6))], 1e-6) == math.inf
     assert epsilon_at([], 0.0) == 0.0
 
 
@@ -336,8 +390,23 @@ def test_inexact_noise_costs_its_variation_on_both_sides():
     assert numerical(v, 1e4) == 1
 
 
-def test_variation_is_charged_by_every_theorem_that_knows_zcdp():
-    exact, off = event(ZCDP(0.1), count=5), event(ZCDP(0.1, 1e-9), count=5)
-    for theorem in (composition.zcdp, optimal):
-        gap = theorem([off])(1.0) - theorem([exact])(1.0)
-        assert gap == pytest.approx(5e-9 * (1 + math.e), rel=1e-3)
+def test_variation_is_charged_by_every_theorem_that_knows_the_event():
+    for kind, theorems in (
+        (ZCDP, (composition.zcdp, optimal)),
+        (GaussianDP, (composition.zcdp, optimal, pld)),
+    ):
+        exact, off = event(kind(0.1), count=5), event(kind(0.1, 1e-9), count=5)
+        for theorem in theorems:
+            gap = theorem([off])(1.0) - theorem([exact])(1.0)
+            assert gap == pytest.approx(5e-9 * (1 + math.e), rel=1e-3)
+
+
+def test_only_one_gaussian_release_is_the_sole_one():
+    one, other = event(GaussianDP(0.1)), event(PureDP(0.1))
+    assert composition.totals([one]).sole_mu == Fraction(1, 10)
+    for events in ([], [other], [one, one], [one, other], [event(GaussianDP(0.1), 2)]):
+        assert composition.totals(events).sole_mu is None
+        parts = [composition.totals([each]) for each in events]
+        assert composition.combined(*parts) == composition.totals(events)
+    nothing = composition.totals([])
+    assert composition.combined(nothing, composition.totals([one])) == composition.totals([one])

@@ -13,6 +13,7 @@ from dpmic_jax.dp.accounting.events import (
     ZCDP,
     ApproximateDP,
     Event,
+    GaussianDP,
     PureDP,
     ReplaceOne,
     pure_to_zcdp,
@@ -31,6 +32,8 @@ OTHERS = [
     {"guarantee": PureDP(math.nextafter(0.1, 1))},
     {"guarantee": ZCDP(0.1)},
     {"guarantee": ZCDP(0.1, 1e-15)},
+    {"guarantee": GaussianDP(0.1)},
+    {"guarantee": GaussianDP(0.1, 1e-15)},
     {"guarantee": ApproximateDP(0.1, 1e-15)},
     {"relation": ReplaceOne(2)},
     {"n": 338},
@@ -49,6 +52,7 @@ guarantees = st.one_of(
     st.builds(PureDP, positive),
     st.builds(ApproximateDP, positive, st.floats(0, 1, exclude_min=True, exclude_max=True)),
     st.builds(ZCDP, positive, chances),
+    st.builds(GaussianDP, st.floats(5e-324, 1e150), chances),
 )
 events = st.builds(
     Event,
@@ -104,14 +108,17 @@ def test_order_of_settings_and_form_of_numbers_do_not_change_the_digest():
     "bad", [0, 0.0, -1, -0.5, math.nan, math.inf, -math.inf, 10**400, 2**53 + 1]
 )
 def test_guarantees_refuse_invalid_parameters(bad):
-    for guarantee in (PureDP, ZCDP, pure_to_zcdp, lambda value: ApproximateDP(value, 1e-6)):
-        with pytest.raises(ValueError, match=r"epsilon|rho"):
+    for guarantee in (
+        *(PureDP, ZCDP, GaussianDP, pure_to_zcdp),
+        lambda value: ApproximateDP(value, 1e-6),
+    ):
+        with pytest.raises(ValueError, match=r"epsilon|rho|mu"):
             guarantee(bad)
 
 
 @pytest.mark.parametrize("bad", [-1e-9, 1, 1.0, math.nan, math.inf])
 def test_a_delta_has_to_be_a_probability(bad):
-    for guarantee in (ApproximateDP, ZCDP):
+    for guarantee in (ApproximateDP, ZCDP, GaussianDP):
         with pytest.raises(ValueError, match="delta"):
             guarantee(1.0, bad)
     with pytest.raises(ValueError, match="PureDP"):
@@ -196,6 +203,22 @@ def test_pure_events_have_the_least_rho_that_holds_at_every_order(epsilon):
 @given(positive.filter(lambda value: value < 1e300), st.floats(1, 10))
 def test_rho_grows_with_epsilon_and_is_never_zero(epsilon, factor):
     assert 0 < pure_to_zcdp(epsilon) <= pure_to_zcdp(epsilon * factor)
+
+
+@pytest.mark.parametrize("mu", [0.3, 7.0])
+@pytest.mark.parametrize("alpha", [1.5, 3.0])
+def test_gaussian_events_have_the_rho_of_two_normal_distributions(mu, alpha):
+    x, step = np.linspace(-40, 40, 400_001, retstep=True)
+    terms = np.exp(-alpha * (x - mu) ** 2 / 2 - (1 - alpha) * x**2 / 2)
+    divergence = math.log(terms.sum() * step / math.sqrt(2 * math.pi)) / (alpha - 1)
+    assert divergence == pytest.approx(alpha * GaussianDP(mu).rho, rel=1e-9)
+
+
+def test_the_rho_of_a_gaussian_event_is_rounded_up_and_finite():
+    for mu in (5e-324, 1e-3, 0.1, 1e150):
+        assert as_fraction(GaussianDP(mu).rho) >= as_fraction(mu) ** 2 / 2
+    with pytest.raises(ValueError, match="mu"):
+        GaussianDP(1e200)
 
 
 @given(st.fractions())

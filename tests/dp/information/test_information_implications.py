@@ -23,7 +23,7 @@ from channels import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, PureDP
+from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, GaussianDP, PureDP
 from dpmic_jax.dp.information import (
     KLDP,
     MIDP,
@@ -400,12 +400,14 @@ def test_every_guarantee_of_an_event_has_nats():
     assert to_mi(PureDP(1.0), **any_value) == pure_to_mi(PureDP(1.0))
     assert to_mi(PureDP(1.0), values=2, outputs=math.inf) == bit_to_mi(PureDP(1.0))
     assert to_mi(ZCDP(0.1), **any_value) == MIDP(0.1)
+    assert to_mi(GaussianDP(0.4), **any_value) == MIDP(0.08)
     assert concentrated_to_kl(ZCDP(0.1)) == KLDP(0.1)
-    near = to_mi(ZCDP(0.1, 1e-9), values=2**40, outputs=math.inf).nats
     extra = 1e-9 * 40 * math.log(2) + entropy(np.array(1e-9))
-    assert near - 0.1 == pytest.approx(extra, rel=1e-6)
+    for inexact, ideal in ((ZCDP(0.1, 1e-9), 0.1), (GaussianDP(0.4, 1e-9), 0.08)):
+        near = to_mi(inexact, values=2**40, outputs=math.inf).nats
+        assert near - ideal == pytest.approx(extra, rel=1e-6)
     assert to_mi(PureDP(50.0), values=10, outputs=math.inf).nats == pytest.approx(math.log(10))
-    with pytest.raises(TypeError, match="PureDP, ApproximateDP or ZCDP"):
+    with pytest.raises(TypeError, match="PureDP, ApproximateDP, ZCDP or GaussianDP"):
         to_mi(1.0, **any_value)
 
 

@@ -7,8 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmic_jax.dp.accounting.composition import delta_at
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
+from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.dp.ledger.budget import Budget, BudgetExceeded, Ledger
+from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss
 
 TENTH = PureDP(0.1)
 
@@ -65,7 +74,7 @@ def test_delta_and_failure_share_have_to_be_probabilities(bad):
 
 
 def test_a_budget_without_delta_admits_pure_events_only():
-    for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15)):
+    for guarantee in (ZCDP(1e-9), ApproximateDP(1e-9, 1e-300), ZCDP(1e-9, 1e-15), GaussianDP(1e-9)):
         with pytest.raises(BudgetExceeded, match="delta = 0"):
             Ledger(Budget(1.0)).charge(event(guarantee))
 
@@ -81,6 +90,7 @@ guarantees = st.one_of(
     st.builds(PureDP, st.floats(1e-3, 0.5)),
     st.builds(ApproximateDP, st.floats(1e-3, 0.5), st.floats(1e-12, 1e-8)),
     st.builds(ZCDP, st.floats(1e-5, 1e-2), st.floats(0, 1e-12)),
+    st.builds(GaussianDP, st.floats(1e-2, 0.5), st.floats(0, 1e-12)),
 )
 
 
@@ -138,6 +148,50 @@ def test_failures_on_one_path_and_inexact_noise_on_another_fit_delta_together():
             Ledger(budget).charge(event(ApproximateDP(0.1, 1.5 * float(budget.failures))))
     with pytest.raises(BudgetExceeded, match="rho="):
         Ledger(Budget(1.0, 1e-6, failure_share=1)).charge(event(ZCDP(1e-9)))
+
+
+@pytest.mark.parametrize("budget", [Budget(1.0, 1e-6), Budget(0.1, 1e-9), Budget(3.0, 1e-4)])
+def test_one_gaussian_release_may_use_the_budget_up_by_its_exact_curve(budget):
+    whole = event(GaussianDP(budget.mu))
+    assert whole.rho > 1.08 * budget.rho
+    ledger = Ledger(budget).charge(whole)
+    assert ledger.spent.epsilon == pytest.approx(budget.epsilon, rel=1e-9)
+    assert delta_at(ledger.events, budget.epsilon) <= budget.delta
+    assert ledger.left.rho == ledger.left.epsilon == 0.0
+    with pytest.raises(BudgetExceeded, match="rho="):
+        Ledger(budget).charge(event(GaussianDP(1.5 * budget.mu)))
+    assert delta_at([event(GaussianDP(1.5 * budget.mu))], budget.epsilon) > 1.5 * budget.delta
+
+
+@pytest.mark.parametrize("small", [PureDP(1e-9), ZCDP(1e-9), GaussianDP(1e-9)])
+def test_the_exact_curve_is_for_a_release_that_is_the_only_one(small):
+    """Otherwise outputs could steer between the curve and zCDP, and use the delta of both."""
+    budget = Budget(1.0, 1e-6)
+    whole = event(GaussianDP(budget.mu))
+    with pytest.raises(BudgetExceeded):
+        Ledger(budget).charge(whole).charge(event(small))
+    with pytest.raises(BudgetExceeded, match="only as the first release"):
+        Ledger(budget).charge(event(small)).charge(whole)
+    with pytest.raises(BudgetExceeded):
+        Ledger(budget).charge(event(GaussianDP(budget.mu / math.sqrt(2)), count=2))
+    # By its rho it goes with others.
+    half = event(GaussianDP(math.sqrt(budget.rho) * (1 - 1e-9)))
+    Ledger(budget).charge(half).charge(half)
+
+
+@pytest.mark.parametrize("values", [1, 435])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_noise_for_the_mu_of_a_budget_is_admitted(epsilon, values):
+    budget = Budget(epsilon, 1e-6)
+    lattice = Lattice.for_gauss(Fraction(1, 100), math.sqrt(values) / budget.mu)
+    noise = LatticeGauss.for_mu_squared(as_fraction(budget.mu) ** 2, lattice, draws=values)
+    found = noise.joint_certificate(values)
+    assert found.mu_squared <= as_fraction(budget.mu) ** 2
+    guarantee = GaussianDP(budget.mu, ceil_to_float(found.total_variation))
+    ledger = Ledger(budget).charge(event(guarantee))
+    assert delta_at(ledger.events, epsilon) <= 1e-6
+    through_rho = LatticeGauss.for_rho(as_fraction(budget.rho), lattice, draws=values)
+    assert 0.91 < noise.scale / through_rho.scale < 0.94
 
 
 def test_invalid_arguments_of_a_ledger_are_refused():

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from ledger_files import sql, write_version_1
 
 from dpmic_jax.cli import main
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
 from dpmic_jax.dp.ledger.file import Budget, BudgetExceeded, LedgerFile, LedgerRefused
 
 
@@ -97,13 +104,28 @@ def test_a_charge_draws_if_mechanism_guarantee_relation_and_count_match(tmp_path
     assert file.reservations[1].times == (2 if draws else 3)
 
 
-def test_zcdp_charges_draw_if_rho_matches_whatever_their_delta(tmp_path):
+@pytest.mark.parametrize("kind", [ZCDP, GaussianDP])
+def test_charges_draw_if_rho_or_mu_matches_whatever_their_total_variation(kind, tmp_path):
     file = LedgerFile.create(tmp_path / "ledger", Budget(1.0, 1e-6), data_set="x")
-    file.reserve(event(guarantee=ZCDP(0.001, 1e-15)), times=3)
-    file.charge(event(guarantee=ZCDP(0.001, 2e-15)))
+    file.reserve(event(guarantee=kind(0.001, 1e-15)), times=3)
+    file.charge(event(guarantee=kind(0.001, 2e-15)))
     assert file.reservations[1].times == 2
-    file.charge(event(guarantee=ZCDP(0.0015, 1e-15)))
+    file.charge(event(guarantee=kind(0.0015, 1e-15)))
     assert file.reservations[1].times == 2
+
+
+def test_a_gaussian_release_of_the_whole_budget_can_be_reserved_once(tmp_path):
+    budget = Budget(1.0, 1e-6)
+    whole = event(guarantee=GaussianDP(budget.mu, 1e-15))
+    file = LedgerFile.create(tmp_path / "ledger", budget, data_set="x")
+    with pytest.raises(BudgetExceeded):
+        file.reserve(replace(whole, guarantee=GaussianDP(budget.mu / 1.4)), times=2)
+    file.reserve(whole, times=1)
+    with pytest.raises(BudgetExceeded):
+        file.charge(event(guarantee=PureDP(1e-9)))
+    file.charge(whole)
+    assert not file.reservations
+    assert LedgerFile.open(file.path).ledger.spent.epsilon <= 1.0
 
 
 def test_a_draw_with_more_inexact_noise_than_the_budget_allows_is_refused(tmp_path):

@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_files import forge_totals, kept, sql
 
-from dpmic_jax.dp.accounting.composition import numerical
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.composition import numerical, totals
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
 from dpmic_jax.dp.ledger import store
 from dpmic_jax.dp.ledger.file import Budget, BudgetExceeded, Ledger, LedgerFile, LedgerRefused
 from dpmic_jax.dp.ledger.reservations import Standing
@@ -64,12 +71,17 @@ class AllEvents:
         def total(name, chosen):
             return sum(one.count * Fraction(repr(getattr(one.guarantee, name))) for one in chosen)
 
-        plain = [one for one in events if not isinstance(one.guarantee, ZCDP)]
-        zcdp = [one for one in events if isinstance(one.guarantee, ZCDP)]
-        basic = not zcdp and total("epsilon", plain) <= Fraction(repr(budget.epsilon))
-        off = numerical(Fraction(total("delta", zcdp)), budget.epsilon)
+        other = [one for one in events if isinstance(one.guarantee, ZCDP | GaussianDP)]
+        plain = [one for one in events if one not in other]
+        basic = not other and total("epsilon", plain) <= Fraction(repr(budget.epsilon))
+        off = numerical(Fraction(total("delta", other)), budget.epsilon)
+        alone = (
+            [one.count for one in events] == [1]
+            and isinstance(events[0].guarantee, GaussianDP)
+            and events[0].guarantee.mu <= budget.mu
+        )
         return (
-            (basic or total("rho", events) <= Fraction(repr(budget.rho)))
+            (basic or alone or total("rho", events) <= Fraction(repr(budget.rho)))
             and total("delta", plain) <= budget.failures
             and off <= budget.inexact
         )
@@ -100,7 +112,10 @@ class AllEvents:
 def alike(one, other):
     def kind(event):
         guarantee = event.guarantee
-        same = ZCDP(guarantee.rho) if isinstance(guarantee, ZCDP) else guarantee
+        if isinstance(guarantee, ZCDP | GaussianDP):
+            same = type(guarantee), guarantee.rho
+        else:
+            same = guarantee
         return event.mechanism, same, event.relation, event.count
 
     return kind(one) == kind(other)
@@ -120,6 +135,9 @@ EVENTS = st.builds(
             ZCDP(0.01, 1e-10),
             ZCDP(0.01, 2e-9),
             ZCDP(0.03, 1e-15),
+            GaussianDP(0.1, 1e-15),
+            GaussianDP(0.1, 2e-15),
+            GaussianDP(0.235),
         ]
     ),
     mechanism=st.sampled_from(["a", "b"]),
@@ -144,6 +162,14 @@ BUDGETS = st.sampled_from(
         Budget(1.0, 1e-6, ReplaceOne(2), failure_share=1),
     ]
 )
+
+
+def test_totals_without_a_sole_gaussian_release_are_written_as_before_there_were_any():
+    written = json.loads(Standing(totals([event()]), {}).to_json())
+    assert set(written) == {"epsilon", "delta", "rho", "variation", "reserved"}
+    for one in (event(), event(GaussianDP(0.235, 1e-15))):
+        kept_totals = Standing(totals([one]), {})
+        assert Standing.from_json(kept_totals.to_json()) == kept_totals
 
 
 def do(file, act, what, times):

@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpmic_jax.dp.accounting.events import ZCDP, ApproximateDP, Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import (
+    ZCDP,
+    ApproximateDP,
+    Event,
+    GaussianDP,
+    PureDP,
+    ReplaceOne,
+)
 from dpmic_jax.dp.max_information import (
     DescriptionLength,
     InformationTheorem,
@@ -130,7 +137,7 @@ def test_noise_off_its_ideal_distribution_costs_its_total_variation():
 
 
 def test_one_event_costs_what_its_guarantee_costs():
-    for guarantee in (PureDP(0.03), ZCDP(1e-4)):
+    for guarantee in (PureDP(0.03), ZCDP(1e-4), GaussianDP(0.01)):
         one = corrected_level_after(0.05, [event(guarantee)])
         assert one == corrected_level(0.05, guarantee, n=1000)
     one = corrected_level_after(0.05, [event(ApproximateDP(0.01, 1e-12))])

@@ -1,0 +1,173 @@
+"""Distance from independence: how far a table is from the nearest one whose two sides are alike.
+
+Split the parts of one axis into two sides, and let j be the parts of the other axis. With a_j
+records of part j on the near side, c_j in all, R and n their sums, the tables in which part j has
+the share t of its records on the near side, for every j, are at a total variation distance of
+
+    [sum_j |a_j - t c_j| + (2 M - 1) |t n - R|] / (2 M n),   M = max(t, 1 - t),
+
+at least: records of a part that has too many on one side go to other parts or to the other side.
+The distance from independence across a split is the smallest of these over t, and that of a pair of
+columns the largest over `splits` of either axis: all cuts, and unions of eighths of the range. Of
+the latter, which are many, 1 / (4 sqrt(n)) is taken off, so that they do not hide by chance what
+cuts show. It is near 0 if the columns are independent, and up to sqrt(2) - 1 if a side of one
+decides the side of the other.
+
+**One record moves it by at most 1 / n**, as it moves the table by 1 / n in total variation, and
+the distance from any set of tables is 1-Lipschitz; so are minima, maxima and what differs by a
+constant. This holds for any public splits, parts and t.
+
+In integers: t = 1 / u for u = 1 + k / G, k = 1 .. G, and t = 1 - 1 / u, which is the same with the
+sides exchanged. With M = 1 / u the distance for one t is D / 2 G n,
+
+    D = sum_j |(G + k) a_j - G c_j| + w_k |G n - (G + k) R| / 2^8 <= 2 G n,
+
+where w_k / 2^8 is (2 / u - 1) rounded down: one record moves the first sum and the second term by
+at most 2 G in all for every weight up to 2 / u - 1. D is rounded down, which commutes with minima
+and maxima, so that D, an integer, moves by at most 2 G.
+"""
+
+import itertools
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Int, Int64, Integer
+
+PARTS = 16  # of an axis
+MOST_RECORDS = 2**30 - 1  # 2 G n has to fit an int32
+_USUAL_STEPS, _MOST_STEPS = 32, 256  # G
+_BLOCK = 32  # values of t that are tried at a time
+_WEIGHT_BITS = 8
+_MOST = np.int32(2**31 - 1)
+
+
+class Steps(NamedTuple):
+    """The values of t, as data: programs do not depend on how many there are.
+
+    Attributes:
+      number: G.
+      weights: w_k for k = 1, 2, ..., filled with zeros.
+      price: what is taken off D of splits that are no cuts.
+    """
+
+    number: Int[Array, ""] | Int[np.ndarray, ""]
+    weights: Int[Array, " most"] | Int[np.ndarray, " most"]
+    price: Int[Array, ""] | Int[np.ndarray, ""]
+
+
+def steps_of(n: int) -> int:
+    """G for n records: a power of two above 5/4 sqrt(n), so that it hides little of what n shows.
+
+    At most 256, as it costs time, and for millions of records less.
+    """
+    if not 0 < n <= MOST_RECORDS:
+        raise ValueError(f"expected 1 to {MOST_RECORDS} records, got {n}")
+    number = _MOST_STEPS
+    while number > _USUAL_STEPS and 4 * number**2 >= 25 * n:
+        number //= 2
+    while 2 * number * n >= 2**31:
+        number //= 2
+    return number
+
+
+def steps(n: int) -> Steps:
+    """The values of t for n records."""
+    number = steps_of(n)
+    weights = np.zeros(_MOST_STEPS, np.int32)
+    k = np.arange(1, number + 1)
+    weights[:number] = ((number - k) << _WEIGHT_BITS) // (number + k)
+    return Steps(np.array(number, np.int32), weights, np.array(price(n), np.int32))
+
+
+def price(n: int) -> int:
+    """1 / (4 sqrt(n)) in units of D, which are 1 / 2 G n, rounded up."""
+    return (steps_of(n) * (math.isqrt(n - 1) + 1) + 1) // 2
+
+
+@lru_cache(maxsize=1)
+def splits() -> Bool[np.ndarray, "splits parts"]:
+    """The near sides: the 15 cuts, then 120 more unions of eighths of the range.
+
+    A side and its complement are one split, of which the side without the last part is kept.
+    """
+    cuts = [np.arange(PARTS) < cut for cut in range(1, PARTS)]
+    eighths = itertools.product([False, True], repeat=PARTS // 2 - 1)
+    unions = [np.repeat((*chosen, False), 2) for chosen in eighths]
+    known = {tuple(cut) for cut in cuts}
+    return np.array([*cuts, *(side for side in unions if side.any() and tuple(side) not in known)])
+
+
+CUTS = PARTS - 1  # the first of the splits
+
+
+def split_distance(
+    counts: Integer[Array, "parts others lanes"], steps: Steps
+) -> Integer[Array, " lanes"]:
+    """The largest D over all splits of the first axis.
+
+    Args:
+      counts: records in each cell, of as many records in every lane.
+      steps: the values of t.
+    """
+    of_part = [counts[:, j].sum(axis=0, dtype=jnp.int32) for j in range(counts.shape[1])]
+    n = sum(of_part[1:], of_part[0])
+    sides = jnp.asarray(splits())
+    block = np.arange(_BLOCK, dtype=np.int32)[:, None]
+    number = steps.number
+
+    def of_split(index, largest):
+        near = jnp.where(sides[index][:, None, None], counts, 0).sum(axis=0, dtype=jnp.int32)
+        total = near.sum(axis=0, dtype=jnp.int32)
+
+        def of_block(i, smallest):
+            first = i * _BLOCK
+            k = block + (first + 1)
+            weight = lax.dynamic_slice_in_dim(steps.weights, first, _BLOCK)[:, None]
+            # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
+            # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
+            one, other = 0, 0
+            for j, c in enumerate(of_part):
+                scaled = (number + k) * near[j]
+                one += jnp.abs(scaled - number * c)
+                other += jnp.abs(scaled - k * c)
+            scaled = (number + k) * total
+            one += _weighted(weight, jnp.abs(scaled - number * n))
+            other += _weighted(weight, jnp.abs(scaled - k * n))
+            found = jnp.where(k <= number, jnp.minimum(one, other), _MOST)
+            return jnp.minimum(smallest, found.min(axis=0))
+
+        most = jnp.full(n.shape, _MOST, jnp.int32)
+        smallest = lax.fori_loop(0, -(-number // _BLOCK), of_block, most)
+        return jnp.maximum(largest, smallest - jnp.where(index < CUTS, 0, steps.price))
+
+    return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n))
+
+
+def _weighted(
+    weight: Integer[Array, "steps 1"], value: Integer[Array, "steps lanes"]
+) -> Integer[Array, "steps lanes"]:
+    """weight * value / 2^8, rounded down, in 32 bits."""
+    low = value & (2**_WEIGHT_BITS - 1)
+    return weight * (value >> _WEIGHT_BITS) + ((weight * low) >> _WEIGHT_BITS)
+
+
+def split_distance_numpy(counts: Integer[np.ndarray, "parts others"]) -> int:
+    """`split_distance` of one table, by numpy."""
+    counts = counts.astype(np.int64)
+    found = steps(int(counts.sum()))
+    number, k = int(found.number), np.arange(1, int(found.number) + 1)[:, None, None]
+    near, part = splits() @ counts, counts.sum(axis=0)
+    weight = found.weights[:number, None].astype(np.int64)
+
+    def distance(near: Int64[np.ndarray, "splits others"]) -> Int64[np.ndarray, " splits"]:
+        apart = np.abs((number + k) * near - number * part).sum(axis=2)
+        beyond = np.abs(number * part.sum() - (number + k[..., 0]) * near.sum(axis=1))
+        return (apart + (weight * beyond >> _WEIGHT_BITS)).min(axis=0)
+
+    smallest = np.minimum(distance(near), distance(part - near))
+    smallest[CUTS:] -= int(found.price)
+    return int(smallest.max())
