@@ -60,3 +60,8 @@ def result_of(names=NAMES, *, seed=0, key_is_secret=True, **changes):
         "statement": statement_of(key_is_secret=key_is_secret),
     }
     return ScreenResult(**{**given, **changes})
+
+
+def estimated_of(**changes):
+    """A result whose MIC is estimated from the distance."""
+    return result_of(noise_sd=None, statement=statement_of(micr=None), **changes)

@@ -63,12 +63,15 @@ class Page(html.parser.HTMLParser):
 
     @property
     def rows(self):
-        """x, y, mic and whether there is a star."""
+        """x, y, mic, lower, upper, distance, and whether there is a star."""
+        heads = [element["text"].strip() for element in self.all("th")]
+        assert heads == ["x", "y", "mic", "lower", "upper", "distance", "★"]
         cells = [element["text"] for element in self.all("td")]
-        values = [element["value"] for element in self.all("data")]
-        assert len(cells) == 4 * len(values)
-        stars = [{"★": True, "": False}[star] for star in cells[3::4]]
-        return list(zip(cells[::4], cells[1::4], map(float, values), stars, strict=True))
+        values = [float(element["value"]) for element in self.all("data")]
+        assert 4 * len(cells) == 7 * len(values)
+        stars = [{"★": True, "": False}[star] for star in cells[6::7]]
+        numbers = (values[i::4] for i in range(4))
+        return list(zip(cells[::7], cells[1::7], *numbers, stars, strict=True))
 
     @property
     def content(self):

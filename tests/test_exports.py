@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_results import NAMES, event_of, result_of, statement_of
+from made_results import NAMES, estimated_of, event_of, result_of, statement_of
 
 from dpmic_jax.dp.files import replace
-from dpmic_jax.results import SEEDED, ScreenResult, Statement
+from dpmic_jax.results import SEEDED, MICrSettings, ScreenResult, Statement
 
 finite = st.floats(0, 1)
 
@@ -51,9 +51,10 @@ def test_json_has_the_agreed_form():
     found = result_of()
     content = json.loads(found.to_json())
     assert set(content) == {
-        *("pairs", "privacy", "names", "ask", "candidates", "independence", "half_width"),
-        *("noise_sd", "limits"),
+        *("pairs", "privacy", "names", "ask", "candidates", "decided_by", "dependence_threshold"),
+        *("distance_noise_sd", "noise_sd", "limits"),
     }
+    assert content["decided_by"] == "distance"
     assert content["privacy"] == found.statement.to_dict()
     assert list(content["pairs"][0]) == list(found.to_frame().columns)
     assert content["limits"].startswith("95 %, noise only")
@@ -63,8 +64,14 @@ def test_json_has_the_agreed_form():
 
 def test_changed_json_is_refused():
     content = json.loads(result_of().to_json())
-    content["pairs"][0]["upper"] = 0.0
+    for name, value in (("dependent", False), ("distance", 0.0), ("decided_by", "mic")):
+        first = {**content["pairs"][0], name: value}
+        with pytest.raises(ValueError, match="disagree"):
+            ScreenResult.from_json(json.dumps({**content, "pairs": [first, *content["pairs"][1:]]}))
     with pytest.raises(ValueError, match="disagree"):
+        ScreenResult.from_json(json.dumps({**content, "pairs": content["pairs"][::-1]}))
+    content["pairs"][0]["upper"] = 0.0
+    with pytest.raises(ValueError, match="lower <= mic <= upper"):
         ScreenResult.from_json(json.dumps(content))
     content["privacy"]["epsilon"] = -1.0
     with pytest.raises(ValueError, match="epsilon"):
@@ -72,6 +79,49 @@ def test_changed_json_is_refused():
     for text in ("found.json", "[]", "{}", '{"pairs": 3}'):
         with pytest.raises(ValueError, match=r"pathlib.Path"):
             ScreenResult.from_json(text)
+
+
+def of_earlier_version(content):
+    """A header as it was when MIC decided."""
+    later = ("decided_by", "dependence_threshold", "distance_noise_sd")
+    kept = {name: value for name, value in content.items() if name not in later}
+    privacy = {name: value for name, value in content["privacy"].items() if name != "micr"}
+    privacy |= {"B": 151, "c": 5.5, "sizes": "ladder(1.25)"}
+    return {**kept, "privacy": privacy, "independence": 0.3, "half_width": 0.04}
+
+
+def test_a_result_of_an_earlier_version_is_refused_with_what_decided_then_and_decides_now(tmp_path):
+    found = result_of()
+    decides = 'earlier version .* "independence" decided; now "distance" above "dependence_thresh'
+    content = of_earlier_version(found.to_dict())
+    for row in content["pairs"]:
+        del row["distance"], row["decided_by"]
+        row["noise_sd"] = 0.02
+    with pytest.raises(ValueError, match=decides):
+        ScreenResult.from_json(json.dumps(content))
+    path = tmp_path / "found.parquet"
+    found.to_parquet(path)
+    frame = pq.read_table(path).drop_columns(["distance", "decided_by"])
+    header = of_earlier_version(json.loads(frame.schema.metadata[b"dpmic_jax"]))
+    pq.write_table(frame.replace_schema_metadata({"dpmic_jax": json.dumps(header)}), path)
+    with pytest.raises(ValueError, match=decides):
+        ScreenResult.from_parquet(path)
+
+
+def test_an_estimate_survives_every_file_and_is_called_one_in_each(tmp_path):
+    found = estimated_of()
+    assert ScreenResult.from_json(found.to_json()) == found
+    for text in exports(found, tmp_path).values():
+        assert "the error of the estimate" in text
+        assert not re.search(r'"noise_sd": \d|noise only|ladder', text)
+    back = ScreenResult.from_parquet(tmp_path / "parquet")
+    assert back == found
+    assert back.noise_sd is None
+    assert back.statement.micr is None
+    csv_header = (tmp_path / "csv").read_text().splitlines()[2].removeprefix("# dpmic_jax: ")
+    assert json.loads(csv_header) == {k: v for k, v in found.to_dict().items() if k != "pairs"}
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "csv", comment="#"), found.to_frame())
+    assert back != result_of()
 
 
 def test_csv_is_read_back_by_everyone(tmp_path):
@@ -124,6 +174,7 @@ FACTS = {
     "guarantee": "10 releases of 0.125-DP each",
     "sensitivity": r"0\.000976562512345|at most 0\.0009766\b",
     "n": r"\bn\W+54321\b",
+    "sensitivity of MICr": r"0\.000876562512345|at most 0\.0008766\b",
     "B": r"\bB\W+151\b",
     "c": r"\bc\W+5\.5\b",
     "sizes": r"ladder\(1\.25\)",
@@ -198,7 +249,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
 
 
 def test_statement_comes_back_from_its_dictionary():
-    for statement in (statement_of(), statement_of(key_is_secret=False, ledger=None, delta=0.0)):
+    seeded = statement_of(key_is_secret=False, ledger=None, delta=0.0)
+    for statement in (statement_of(), seeded, statement_of(micr=None)):
         content = json.loads(json.dumps(statement.to_dict()))
         assert Statement.from_dict(content) == statement
         for name in content:
@@ -210,10 +262,18 @@ def test_statement_comes_back_from_its_dictionary():
             Statement.from_dict({**content, "key": "none"})
 
 
+def micr_of(**changes):
+    given = {"B": 151, "c": 5.5, "sizes": "ladder(1.25)", "sensitivity": 0.001}
+    return MICrSettings(**{**given, **changes})
+
+
 @given(st.floats(1e-12, 1))
 def test_the_sensitivity_that_is_said_is_never_too_small(sensitivity):
-    said = re.search(r"by at most (\S+)\.(?= )", statement_of(sensitivity=sensitivity).text())
-    assert sensitivity <= float(said[1]) <= sensitivity * 1.0011
+    micr = micr_of(sensitivity=2 * sensitivity)
+    text = statement_of(sensitivity=sensitivity, micr=micr).text()
+    distance, mic = map(float, re.findall(r"by at most (\S+)\.(?= )", text))
+    assert sensitivity <= distance <= sensitivity * 1.0011
+    assert 2 * sensitivity <= mic <= 2 * sensitivity * 1.0011
 
 
 @pytest.mark.parametrize(
@@ -224,8 +284,7 @@ def test_the_sensitivity_that_is_said_is_never_too_small(sensitivity):
         ({"delta": 1.0}, ValueError, "delta"),
         ({"delta": -1e-9}, ValueError, "delta"),
         ({"sensitivity": 0.0}, ValueError, "sensitivity"),
-        ({"c": float("nan")}, ValueError, "c"),
-        ({"B": 150.5}, TypeError, "B to be a whole number"),
+        ({"micr": {"B": 151}}, TypeError, "micr=MICrSettings"),
         ({"key_is_secret": "yes"}, TypeError, "key_is_secret"),
         ({"mechanism": "two\nlines"}, ValueError, "mechanism"),
         ({"ledger": "two\nlines"}, ValueError, "ledger"),
@@ -238,3 +297,17 @@ def test_the_sensitivity_that_is_said_is_never_too_small(sensitivity):
 def test_bad_statements_are_refused(change, error, text):
     with pytest.raises(error, match=text):
         statement_of(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"c": float("nan")}, ValueError, "0 < c < inf"),
+        ({"B": 150.5}, TypeError, "B to be a whole number"),
+        ({"sensitivity": 0.0}, ValueError, "0 < sensitivity"),
+        ({"sizes": "two\nlines"}, ValueError, "sizes"),
+    ],
+)
+def test_bad_settings_of_micr_are_refused(change, error, text):
+    with pytest.raises(error, match=text):
+        micr_of(**change)

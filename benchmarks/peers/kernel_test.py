@@ -98,7 +98,9 @@ def critical_values(
     """Quantiles of the `rank`-th largest of so many noisy copies, for each data set.
 
     Noisy copies are independent given the data. With p(v) the probability that one of them
-    exceeds v, p of the k-th largest of B is Beta(k, B + 1 - k) distributed.
+    exceeds v, p of the k-th largest of B is Beta(k, B + 1 - k) distributed. The copies given stand
+    for all permutations: without noise m of them raise the level by about 1/(2m), in favour of
+    the test, and with noise wider than their own spread by nothing that shows.
     """
     middle = (np.arange(_NODES) + 0.5) / _NODES
     above = betaincinv(rank, permutations + 1 - rank, middle)

@@ -113,15 +113,15 @@ def split_distance(
       counts: records in each cell, of as many records in every lane.
       steps: the values of t.
     """
-    of_part = [counts[:, j].sum(axis=0, dtype=jnp.int32) for j in range(counts.shape[1])]
-    n = sum(of_part[1:], of_part[0])
+    of_part = counts.sum(axis=0, dtype=jnp.int32)
+    n = of_part.sum(axis=0, keepdims=True, dtype=jnp.int32)
     sides = jnp.asarray(splits())
     block = np.arange(_BLOCK, dtype=np.int32)[:, None]
     number = steps.number
 
     def of_split(index, largest):
         near = jnp.where(sides[index][:, None, None], counts, 0).sum(axis=0, dtype=jnp.int32)
-        total = near.sum(axis=0, dtype=jnp.int32)
+        total = near.sum(axis=0, keepdims=True, dtype=jnp.int32)
 
         def of_block(i, smallest):
             first = i * _BLOCK
@@ -130,8 +130,8 @@ def split_distance(
             # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
             # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
             one, other = 0, 0
-            for j, c in enumerate(of_part):
-                scaled = (number + k) * near[j]
+            for j in range(len(of_part)):
+                c, scaled = of_part[j : j + 1], (number + k) * near[j : j + 1]
                 one += jnp.abs(scaled - number * c)
                 other += jnp.abs(scaled - k * c)
             scaled = (number + k) * total
@@ -140,11 +140,11 @@ def split_distance(
             found = jnp.where(k <= number, jnp.minimum(one, other), _MOST)
             return jnp.minimum(smallest, found.min(axis=0))
 
-        most = jnp.full(n.shape, _MOST, jnp.int32)
+        most = jnp.full(n.shape[1:], _MOST, jnp.int32)
         smallest = lax.fori_loop(0, -(-number // _BLOCK), of_block, most)
         return jnp.maximum(largest, smallest - jnp.where(index < CUTS, 0, steps.price))
 
-    return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n))
+    return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n[0]))
 
 
 def _weighted(

@@ -5,28 +5,30 @@ to the strongest of them. Between two of its points the distance and the square 
 taken to be linear, as MIC* grows like the square of the distance where it is small. At each
 distance the table has quantiles of MIC* over all curves near it, in which all kinds count alike.
 
-The interval is tested on kinds that the table was made without. The level in the table is the
-smallest at which 95 % are held on average over kinds, for every n and noise that is tried.
+Intervals are tested on kinds that the table was made without. The margin in the table is the
+smallest that makes them hold 95 % on average over kinds, for every n and noise that is tried
+(a conformal margin, of the square root of MIC*).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int32
+from jaxtyping import Float
 from scipy.optimize import isotonic_regression
 
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeGauss
 from dpmic_jax.mic.distance import split_distance, steps, steps_of
-from dpmic_jax.paper.dependences import Curve, curves
-from dpmic_jax.screening.calibration import LARGEST, STEPS, Calibration, estimates_by
+from dpmic_jax.paper.dependences import Curve
+from dpmic_jax.screening.calibration import LARGEST, STEPS, Calibration, Estimates, estimates_by
 
 RECORDS = (1000, 10_000, 100_000)
 DEVIATIONS = (0.0, 0.01, 0.05)  # of Gaussian noise
-LEVELS = (0.95, 0.96, 0.97, 0.98, 0.99)
 SETS = 3  # data sets of each distribution
 SEED = 20_221_117
+_INDEPENDENT = 400  # pairs of independent columns
 _WANTED = 0.95
 _POPULATION = 2**20  # records that stand for a distribution
 _QUANTILES = 40
@@ -34,7 +36,6 @@ _BETWEEN = 10  # points from one distribution of a curve to the next
 _NEAR = 0.02  # distances that are taken to be alike
 _FEW = 5  # density of distributions at a distance, of all kinds together, that is too small
 
-Counts = Int32[np.ndarray, "tables columns rows"]
 _splits = jax.jit(split_distance)
 
 
@@ -45,27 +46,45 @@ class Known(NamedTuple):
     distances: Float[np.ndarray, " distributions"]
 
 
-def calibrated(command: str) -> dict[str, Any]:
+class Trial(NamedTuple):
+    """Estimates for kinds that the table was made without, at one n and noise.
+
+    Attributes:
+      n: records of each data set.
+      noise: the standard deviation of the noise.
+      kinds: of each data set.
+      stars: MIC* of each.
+      weights: of each; those of a kind add up to 1.
+      found: what was estimated.
+      independent: how many intervals of independent pairs hold 0.
+    """
+
+    n: int
+    noise: float
+    kinds: tuple[str, ...]
+    stars: Float[np.ndarray, " sets"]
+    weights: Float[np.ndarray, " sets"]
+    found: Estimates
+    independent: float
+
+
+def calibrated(of: Sequence[Curve], command: str) -> dict[str, Any]:
     """The contents of the JSON file.
 
     Args:
+      of: `dependences.curves()`.
       command: the command line that is recorded in the file.
     """
-    every = known(curves())
-    for level in LEVELS:
-        rows = coverage(every, level)
-        if min(row["coverage"] for row in rows) >= _WANTED:
-            break
-    else:
-        raise RuntimeError(f"no level up to {LEVELS[-1]} holds {_WANTED:.0%}")
-    found = calibration(every, level)
+    every = known(of)
+    found = calibration(every, margin=0)
+    margin = max(conformal_margin(trial) for trial in trials(every, margin=0))
     return {
         "command": command,
         "seed": SEED,
-        "level": level,
+        "margin": round(margin + 5e-5, 4),
         "typical": found.typical.round(5).tolist(),
         "quantiles": found.quantiles.round(4).tolist(),
-        "coverage": rows,
+        "tried": [summary(trial) for trial in trials(every, margin=margin)],
     }
 
 
@@ -93,7 +112,7 @@ def distances(counts: Float[np.ndarray, "tables cells"]) -> Float[np.ndarray, " 
     return np.maximum(*both) / (2 * steps_of(n) * n)
 
 
-def calibration(every: Sequence[Known], level: float) -> Calibration:
+def calibration(every: Sequence[Known], *, margin: float) -> Calibration:
     """Quantiles of MIC* at each distance, and a median that increases from 0 to 1."""
     distance, star, weight = np.concatenate([_points(each) for each in every], axis=1)
     order = np.argsort(star)
@@ -111,7 +130,7 @@ def calibration(every: Sequence[Known], level: float) -> Calibration:
         _increasing(at, places, each, support, strongest=share >= 0.5)
         for share, each in zip(levels, quantiles, strict=True)
     )
-    return Calibration(typical, np.stack(rising, axis=1), level)
+    return Calibration(typical, np.stack(rising, axis=1), margin)
 
 
 def _points(of: Known) -> Float[np.ndarray, "3 points"]:
@@ -143,36 +162,46 @@ def _increasing(
     return np.interp(at, [0, *middles, LARGEST], [0, *found.x[starts], last])
 
 
-def coverage(every: Sequence[Known], level: float) -> list[dict[str, Any]]:
-    """How often intervals hold MIC* of kinds that the table was made without.
-
-    Args:
-      every: all curves.
-      level: of the posterior interval.
-
-    Returns:
-      for each n and noise the mean over kinds, the median width, the mean error of the estimate,
-      and the kinds that are held in less than 90 % of cases.
-    """
-    kinds = list(dict.fromkeys(each.curve.kind for each in every))
+def trials(every: Sequence[Known], *, margin: float) -> Iterator[Trial]:
+    """Every n and noise, for each kind by the table that is made without it."""
+    kinds = dict.fromkeys(each.curve.kind for each in every)
     without = {
-        kind: calibration([each for each in every if each.curve.kind != kind], level)
+        kind: calibration([each for each in every if each.curve.kind != kind], margin=margin)
         for kind in kinds
     }
-    rows = []
-    for n in RECORDS:
-        rng = np.random.default_rng([SEED, n])
-        of = [each.curve for each in every]
-        values = _sampled(of, n, rng)
-        for deviation in DEVIATIONS:
-            noisy = [np.clip(v + deviation * rng.normal(size=v.shape), 0, 1) for v in values]
-            noise = _gauss(deviation)
-            held = {kind: _held(of, noisy, without[kind], kind, noise, n) for kind in kinds}
-            mean = np.mean(list(held.values()), axis=0)
-            low = {kind: round(each[0], 2) for kind, each in held.items() if each[0] < 0.9}
-            summary = dict(zip(("coverage", "width", "error"), mean.round(3).tolist(), strict=True))
-            rows.append({"n": n, "noise": deviation, **summary, "low": low})
-    return rows
+    for n, deviation in product(RECORDS, DEVIATIONS):
+        yield _trial(every, without, n, deviation)
+
+
+def _trial(
+    every: Sequence[Known], without: dict[str, Calibration], n: int, deviation: float
+) -> Trial:
+    of, noise = [each.curve for each in every], _gauss(deviation)
+    rng = np.random.default_rng([SEED, n])
+    cells = np.maximum(_cells(of), 0)
+    cells /= cells.sum(axis=1, keepdims=True)
+    even = np.full(cells.shape[1], 1 / cells.shape[1])
+    exact = np.stack([distances(rng.multinomial(n, cells)) for _ in range(SETS)], axis=1)
+    alone = distances(rng.multinomial(n, even, size=_INDEPENDENT))
+    values, alone = (
+        np.clip(each + deviation * rng.normal(size=each.shape), 0, 1) for each in (exact, alone)
+    )
+    found, stars, weights, kinds = [], [], [], []
+    for curve, own in zip(of, _by_curve(of, values), strict=True):
+        found.append(estimates_by(without[curve.kind], own.ravel(), noise, n))
+        stars.append(np.repeat(curve.stars, SETS))
+        weights.append(np.full(own.size, curve.share / own.size))
+        kinds += [curve.kind] * own.size
+    held = estimates_by(next(iter(without.values())), alone, noise, n).lower == 0
+    return Trial(
+        n,
+        deviation,
+        tuple(kinds),
+        np.concatenate(stars),
+        np.concatenate(weights),
+        Estimates(*(np.concatenate(each) for each in zip(*found, strict=True))),
+        float(held.mean()),
+    )
 
 
 def _gauss(deviation: float) -> LatticeGauss:
@@ -180,23 +209,29 @@ def _gauss(deviation: float) -> LatticeGauss:
     return LatticeGauss(sigma=max(deviation * 2**24, 1.0), lattice=Lattice(bits=24, sensitivity=1))
 
 
-def _sampled(
-    of: Sequence[Curve], n: int, rng: np.random.Generator
-) -> list[Float[np.ndarray, "distributions sets"]]:
-    cells = np.maximum(_cells(of), 0)
-    cells /= cells.sum(axis=1, keepdims=True)
-    return _by_curve(of, np.stack([distances(rng.multinomial(n, cells)) for _ in range(SETS)], 1))
+def conformal_margin(trial: Trial) -> float:
+    """The smallest margin with which the intervals of a trial hold 95 % of MIC*."""
+    star, lower, upper = np.sqrt([trial.stars, trial.found.lower, trial.found.upper])
+    beyond = np.maximum(lower - star, star - upper)
+    order = np.argsort(beyond)
+    share = np.cumsum(trial.weights[order]) / trial.weights.sum()
+    return max(float(beyond[order][np.searchsorted(share, _WANTED)]), 0.0)
 
 
-def _held(of, noisy, table, kind, noise, n) -> tuple[float, float, float]:
-    """Coverage, width and error over the distributions of a kind, weighted by shares."""
-    total = np.zeros(3)
-    for curve, values in zip(of, noisy, strict=True):
-        if curve.kind == kind:
-            star, found = curve.stars[:, None], estimates_by(table, values, noise, n)
-            holds = (found.lower <= star) & (star <= found.upper)
-            errors = np.abs(found.mic - star)
-            total += curve.share * np.array(
-                [each.mean() for each in (holds, found.upper - found.lower, errors)]
-            )
-    return tuple(total.tolist())
+def summary(trial: Trial) -> dict[str, Any]:
+    """The mean coverage over kinds, the median width, the mean error, and kinds that fail."""
+    found, weights, kinds = trial.found, trial.weights, np.array(trial.kinds)
+    held = (found.lower <= trial.stars) & (trial.stars <= found.upper)
+    of_kind = {kind: held[kinds == kind] @ weights[kinds == kind] for kind in trial.kinds}
+    mean = weights / weights.sum()
+    order = np.argsort(found.upper - found.lower)
+    middle = order[np.searchsorted(np.cumsum(mean[order]), 0.5)]
+    return {
+        "n": trial.n,
+        "noise": trial.noise,
+        "coverage": round(float(held @ mean), 3),
+        "width": round(float((found.upper - found.lower)[middle]), 3),
+        "error": round(float(np.abs(found.mic - trial.stars) @ mean), 3),
+        "independent": round(trial.independent, 3),
+        "below 90 %": {kind: round(float(v), 2) for kind, v in of_kind.items() if v < 0.9},
+    }

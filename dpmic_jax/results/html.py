@@ -59,7 +59,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
         promise=escape(_guarantee(result, histograms)),
         statement=escape(result.statement.text()),
         heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
-        independence=f"{result.dependence_threshold:.3g}",
+        threshold=f"{result.dependence_threshold:.3g}",
         limits=escape(limits(result)),
         rows=_rows(result, shown),
         pairs=len(result.mic),

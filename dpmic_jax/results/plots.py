@@ -177,11 +177,12 @@ def _draw_edges(
     curves = (1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end
     # The palest third of the colours is hard to see as a line.
     colours = ListedColormap(colormaps[_COLOURS](np.linspace(0.35, 1, 256)))
-    # Values are in falling order; reversed, the strongest are drawn last, on top.
-    lines = LineCollection(list(curves[::-1]), cmap=colours, capstyle="round")
-    lines.set(array=values[::-1], linewidths=0.8 + 4 * values[::-1], clim=(threshold, 1))
+    # The strongest are drawn last, on top.
+    order = np.argsort(values)
+    lines = LineCollection(list(curves[order]), cmap=colours, capstyle="round")
+    lines.set(array=values[order], linewidths=0.8 + 4 * values[order], clim=(threshold, 1))
     ax.add_collection(lines)
-    bar = ax.figure.colorbar(lines, ax=ax, shrink=0.5, label="private MICr")
+    bar = ax.figure.colorbar(lines, ax=ax, shrink=0.5, label="private MIC")
     bar.outline.set_visible(False)
 
 

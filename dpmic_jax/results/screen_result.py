@@ -94,6 +94,8 @@ class ScreenResult:
             raise ValueError("expected ask to be a string of printable characters")
         if not isinstance(self.statement, Statement):
             raise TypeError("expected statement=Statement(...)")
+        if (self.noise_sd is None) != (self.statement.micr is None):
+            raise ValueError("expected noise_sd=None just if the statement has micr=None")
         candidates = operator.index(self.candidates)
         if candidates < len(pairs):
             raise ValueError(f"expected candidates >= {len(pairs)}, the pairs, got {candidates}")
@@ -213,10 +215,11 @@ class ScreenResult:
         text = source if isinstance(source, str) else Path(source).read_text("utf-8")
         try:
             content = json.loads(text)
+            _check_not_earlier(content)
             rows = content["pairs"]
             columns = {name: [row[name] for row in rows] for name in ("x", "y", *_STORED)}
             result = cls._of(content, columns)
-            # Limits and flags are in the file too, and have to agree with what they follow from.
+            # The order and the flags are in the file too, and have to agree with the distances.
             whole = result.to_dict()
             same = whole == {name: content[name] for name in whole}
         except (KeyError, TypeError, json.JSONDecodeError) as error:
@@ -245,7 +248,9 @@ class ScreenResult:
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> "ScreenResult":
         """The result that `to_parquet` wrote."""
-        return cls._of(*export.read_parquet(path))
+        header, columns = export.read_parquet(path)
+        _check_not_earlier(header)
+        return cls._of(header, columns)
 
     def to_html(
         self,
@@ -308,6 +313,15 @@ def backend_of(frame: Any) -> str | None:
     return known.implementation.name.lower() if isinstance(known, nw.DataFrame) else None
 
 
+def _check_not_earlier(header: dict[str, Any]) -> None:
+    if "independence" in header:
+        raise ValueError(
+            'this result was written by an earlier version of dpmic_jax, in which "mic" above '
+            '"independence" decided; now "distance" above "dependence_threshold" decides: read it '
+            "with that version, or screen again"
+        )
+
+
 def _checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(names)
     if not all(isinstance(name, str) for name in names):
@@ -323,7 +337,9 @@ def _checked_rows(
     pairs = np.asarray(pairs)
     for name, column in values.items():
         if not np.issubdtype(pairs.dtype, np.integer) or pairs.shape != (*column.shape, 2):
-            raise ValueError(f"expected pairs as whole numbers (x, y), one pair a value of {name}")
+            raise ValueError(
+                f"expected pairs as whole numbers (x, y), one for each value of {name}"
+            )
         if not np.all((column >= 0) & (column <= 1)):
             raise ValueError(f"expected every value of {name} in [0, 1]")
     if not np.all((values["lower"] <= values["mic"]) & (values["mic"] <= values["upper"])):

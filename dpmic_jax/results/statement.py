@@ -52,7 +52,7 @@ class Statement:
       mechanism: the mechanism and the pairs, such as "MICr-Lap, all pairs".
       guarantee: the theorem behind epsilon and delta, in words.
       sensitivity: the most that one person's records change the distance from independence of
-        one pair; in statements of version 0.1.0 its MICr.
+        one pair.
       n: number of records.
       micr: the settings of MICr; None if MIC was estimated from the distance.
       key_is_secret: whether the noise came from a secret key. If not, everything that shows the
@@ -84,6 +84,8 @@ class Statement:
             raise ValueError("expected the event to have the statement's relation")
         if event.n != self.n:
             raise ValueError("expected the event to have the statement's n")
+        if not isinstance(self.micr, MICrSettings | None):
+            raise TypeError("expected micr=MICrSettings(...), or None if MIC was estimated")
         if not isinstance(self.key_is_secret, bool):
             raise TypeError(
                 "expected key_is_secret to be True (a secret key) or False (a seeded one)"

@@ -97,8 +97,8 @@ def scale(ticks: Ticks) -> str:
     """A colour bar, with ticks at positions from 0 to 1 below it."""
     texts = (f'<text x="{_LENGTH * at:.1f}" y="30">{escape(text)}</text>' for at, text in ticks)
     return (
-        f'<svg class="scale" width="{_LENGTH + 60}" height="56" '
-        f'viewBox="-30 -22 {_LENGTH + 60} 56" role="img" aria-label="Scale of colours">'
+        f'<svg class="scale" width="{_LENGTH + 60}" height="38" '
+        f'viewBox="-30 -4 {_LENGTH + 60} 38" role="img" aria-label="Scale of colours">'
         f'<g transform="scale({_LENGTH / LEVELS:g} 16)">{_cells(np.arange(LEVELS)[None])}</g>'
         f"{''.join(texts)}</svg>"
     )

@@ -39,13 +39,13 @@ def text(result: "ScreenResult", rows: int) -> str:
     names = [(short(x), short(y)) for x, y, _ in shown.ranked()]
     left = max((len(x) for x, _ in names), default=1)
     right = max((len(y) for _, y in names), default=1)
-    lines = [f"{'x':<{left}}  {'y':<{right}}  mic    95 % limits  distance"]
+    lines = [f"{'x':<{left}}  {'y':<{right}}  mic    95 % limits   distance"]
     columns = (shown.mic, shown.lower, shown.upper, shown.distance, shown.dependent)
     for (x, y), mic, low, high, far, dependent in zip(names, *columns, strict=True):
         mark = "*" if dependent else " "
         bar = "#" * round(_BAR * mic)
-        limits = f"{low:.2f} to {high:.2f}"
-        line = f"{x:<{left}}  {y:<{right}}  {mic:.3f}  {limits}  {far:.3f}{mark}    {bar}"
+        within = f"{low:.2f} to {high:.2f}"
+        line = f"{x:<{left}}  {y:<{right}}  {mic:.3f}  {within}  {far:.3f}{mark}    {bar}"
         lines.append(line.rstrip())
     return "\n".join((*lines, summary(result), result.statement.line))
 

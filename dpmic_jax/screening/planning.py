@@ -171,7 +171,11 @@ class Plan:
     @cached_property
     def smallest(self) -> float:
         """The smallest distance that is found with 95 % probability."""
-        return _smallest(self.noises, self.ask, self.n, len(self.pairs), self._records)
+        return self.smallest_by(self.noises)
+
+    def smallest_by(self, noises: Noises) -> float:
+        """The smallest distance that another noise would find."""
+        return _smallest(noises, self.ask, self.n, len(self.pairs), self._records)
 
     @property
     def _records(self) -> int:
@@ -284,11 +288,13 @@ def _sensitivity(n: int, budget: Budget) -> Fraction:
 def _ways(ask: Ask, budget: Budget, n: int, pairs: int) -> Iterator[Noises]:
     """The ways to answer a query that spend all on distances, and on selecting by them."""
     pure, sensitivity = Share(epsilon=as_fraction(budget.epsilon)), _sensitivity(n, budget)
-    yield Noises(value_noise(pure, sensitivity, pairs), guarantee=PureDP(budget.epsilon))
-    if budget.mu:
-        share = Share(mu_squared=as_fraction(budget.mu) ** 2)
-        yield from _costed(Noises(value_noise(share, sensitivity, pairs)), budget, pairs)
-    if not isinstance(ask, TopK | Above):
+    selects = isinstance(ask, TopK | Above)
+    if not selects or ask.selection_fraction is None:
+        yield Noises(value_noise(pure, sensitivity, pairs), guarantee=PureDP(budget.epsilon))
+        if budget.mu:
+            share = Share(mu_squared=as_fraction(budget.mu) ** 2)
+            yield from _costed(Noises(value_noise(share, sensitivity, pairs)), budget, pairs)
+    if not selects:
         return
     # A sparse vector has no version for a rho.
     rho = Share(rho=as_fraction(budget.rho))

@@ -91,7 +91,7 @@ class TopK:
     Attributes:
       k: number of pairs.
       selection_fraction: fraction of epsilon for selecting pairs; the rest is for their values.
-        None to let the plan choose what finds most.
+        None to let the plan choose what finds most, which may be to release all values and sort.
       candidates: the pairs to select from.
     """
 
@@ -136,7 +136,7 @@ class Above:
         distance that relationships of this MIC typically have (`screening.calibration`).
       at_most: largest number of pairs to find; noise grows with it.
       selection_fraction: fraction of epsilon for finding pairs; the rest is for their values.
-        None to let the plan choose what finds most.
+        None to let the plan choose what finds most, which may be to release all values and sort.
       candidates: the pairs to search.
     """
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpmic_jax.mic import batch, coding, streaming
 from dpmic_jax.mic.grids import ladder
-from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.mic.statistics import MICr, MICrAndDistance
 from dpmic_jax.mic.xlogx import exact_gains
 
 N, BOUNDS = 1003, [(0.0, 1.0), (-3.0, 3.0), (0, 9), (0.0, 2.0)]
@@ -81,12 +81,13 @@ def programs_of(columns):
         kept.extend((program, mesh, arguments) for program, arguments in calls)
         return [None] * len(calls)
 
-    cut, devices = STATISTIC.cut(columns, BOUNDS), np.array(jax.devices()[:1])
+    cut = MICrAndDistance(micr=STATISTIC).cut(columns, BOUNDS)
+    devices = np.array(jax.devices()[:1])
     mesh = jax.sharding.Mesh(devices, ("pairs",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "compiled_together", keep)
         patch.setitem(batch.LANES, "cpu", batch.MORE_LANES)
-        streaming._Pass(cut, N, PAIRS, len(PAIRS), exact_gains(N), mesh)
+        streaming._Pass(cut, N, PAIRS, len(PAIRS), exact_gains(N), N, mesh)
     return kept
 
 
@@ -94,7 +95,7 @@ def programs_of(columns):
 def test_the_programs_that_run_also_lower_for(columns, platform):
     kept = programs_of(columns)
     names = {program.function.__name__ for program, _, _ in kept}
-    assert names == {"add_records", "count_refined", "optimise"}
+    assert names == {"add_records", "count_refined", "optimise", "distances"}
     for program, mesh, arguments in kept:
         exported = jax.export.export(program.on(mesh), platforms=[platform])(*arguments)
         assert exported.platforms == (platform,)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_results import NAMES, result_of, statement_of
+from made_results import NAMES, estimated_of, result_of, statement_of
 from report_pages import HOSTILE, SMALL, Page, one_histogram
 
 from dpmic_jax import MICrHistogram, MICrLap, secret_key, seeded_key
@@ -39,11 +39,29 @@ def of_400(**changes):
 
 
 def test_the_table_holds_exactly_the_released_values():
-    found = result_of(tuple(f"x{i}" for i in range(12)))
+    distance = np.random.default_rng(1).uniform(0, 0.15, 66)
+    found = result_of(tuple(f"x{i}" for i in range(12)), distance=distance)
     rows = Page(found.to_html()).rows
     assert [row[:3] for row in rows] == found.ranked()
-    assert [row[3] for row in rows] == [mic > 0.3 for _, _, mic in found.ranked()]
-    assert any(row[3] for row in rows) > all(row[3] for row in rows)
+    for column, name in enumerate(("lower", "upper", "distance"), start=3):
+        assert [row[column] for row in rows] == getattr(found, name).tolist()
+    stars = [row[6] for row in rows]
+    assert stars == [row[5] > 0.075 for row in rows]
+    assert any(stars) > all(stars)
+    assert stars == sorted(stars, reverse=True)
+
+
+def test_the_page_says_what_decides_and_what_the_limits_cover():
+    for found, covers, origin in (
+        (result_of(), "noise only", "Noise on MIC: sd 0.02."),
+        (estimated_of(), "the error of the estimate", "MIC is estimated from the distance."),
+    ):
+        page = Page(found.to_html())
+        note = page.one("p", **{"class": "note"})["text"]
+        assert "distance from independence is above 0.075" in note
+        assert covers in note
+        assert origin in page.one("header")["text"]
+    assert "noise only" not in page.one("body")["text"]
 
 
 @pytest.mark.parametrize("pairs", [45, 7, 1])

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from made_results import NAMES, result_of, statement_of
+from made_results import NAMES, estimated_of, result_of, statement_of
 
 from dpmic_jax.results import ScreenResult, backend_of
 
@@ -25,12 +25,36 @@ def test_rows_are_the_released_values_strongest_first():
     assert found == result_of(pairs=pairs[::-1], mic=np.array(mic[::-1]), candidates=10)
 
 
-def test_limits_and_the_flag_follow_their_definitions():
-    mic = np.array([0.97, 0.31, 0.3, 0.02])
-    found = result_of(pairs=np.array([(0, 1), (0, 2), (0, 3), (0, 4)]), mic=mic, candidates=4)
-    np.testing.assert_allclose(found.lower, [0.93, 0.27, 0.26, 0])
-    np.testing.assert_allclose(found.upper, [1, 0.35, 0.34, 0.06])
-    assert found.dependent.tolist() == [True, True, False, False]
+def four_rows():
+    """Rows of which the weakest by MIC is the furthest from independence."""
+    return result_of(
+        pairs=np.array([(0, 1), (0, 2), (0, 3), (0, 4)]),
+        mic=np.array([0.97, 0.31, 0.5, 0.02]),
+        distance=np.array([0.075, 0.0751, 0.0, 0.9]),
+        candidates=4,
+    )
+
+
+def test_a_row_is_called_dependent_by_its_distance_and_not_by_its_mic():
+    found = four_rows()
+    called = {
+        tuple(pair): flag
+        for pair, flag in zip(found.pairs.tolist(), found.dependent.tolist(), strict=True)
+    }
+    assert called == {(0, 1): False, (0, 2): True, (0, 3): False, (0, 4): True}
+
+
+def test_dependent_rows_come_first_and_keep_their_limits_and_distances():
+    found = four_rows()
+    assert found.pairs.tolist() == [[0, 2], [0, 4], [0, 1], [0, 3]]
+    assert found.mic.tolist() == [0.31, 0.02, 0.97, 0.5]
+    np.testing.assert_allclose(found.lower, [0.27, 0, 0.93, 0.46])
+    np.testing.assert_allclose(found.upper, [0.35, 0.06, 1, 0.54])
+    assert found.distance.tolist() == [0.0751, 0.9, 0.075, 0]
+    few = found.top(3)
+    assert few.ranked() == found.ranked()[:3]
+    for name in ("lower", "upper", "distance", "dependent"):
+        assert getattr(few, name).tolist() == getattr(found, name).tolist()[:3]
 
 
 @pytest.mark.parametrize("exact", [0.0, 0.01, 0.5, 1.0])
@@ -81,13 +105,14 @@ def test_frames_are_of_the_callers_library(make, rows):
     tidy = found.to_frame()
     assert type(tidy) is type(frame)
     table = tidy if isinstance(tidy, pa.Table) else pa.table(tidy)
-    assert table.column_names == ["x", "y", "mic", "noise_sd", "lower", "upper", "dependent"]
+    assert table.column_names == [
+        *("x", "y", "mic", "lower", "upper", "distance", "dependent", "decided_by"),
+    ]
     columns = table.to_pydict()
     assert list(zip(columns["x"], columns["y"], columns["mic"], strict=True)) == found.ranked()
-    assert columns["noise_sd"] == [0.02] * rows
-    assert columns["lower"] == found.lower.tolist()
-    assert columns["upper"] == found.upper.tolist()
-    assert columns["dependent"] == found.dependent.tolist()
+    for name in ("lower", "upper", "distance", "dependent"):
+        assert columns[name] == getattr(found, name).tolist(), name
+    assert columns["decided_by"] == ["distance"] * rows
 
 
 def test_results_of_arrays_are_pandas_frames():
@@ -120,7 +145,8 @@ def test_a_result_keeps_no_reference_to_the_data(make):
     assert not {id(thing) for thing in (frame, data, store, *data.values())} & set(seen)
     assert not any(isinstance(thing, type(frame)) for thing in seen.values())
     arrays = [thing for thing in seen.values() if isinstance(thing, np.ndarray)]
-    assert sum(array.size for array in arrays) <= 3 * len(found.mic)
+    # Two positions, MIC, its two limits and the distance of each pair.
+    assert sum(array.size for array in arrays) <= 6 * len(found.mic)
 
 
 def test_a_result_cannot_be_changed():
@@ -128,10 +154,9 @@ def test_a_result_cannot_be_changed():
     found = result_of(pairs=pairs, mic=mic)
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.noise_sd = 0.1
-    with pytest.raises(ValueError, match="read-only"):
-        found.mic[0] = 1
-    with pytest.raises(ValueError, match="read-only"):
-        found.pairs[0] = 1
+    for name in ("pairs", "mic", "lower", "upper", "distance"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(found, name)[0] = 1
     pairs[0], mic[0] = (2, 3), 0.75  # still the caller's own
     assert found.ranked() == [("age", "dose", 0.5)]
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -143,9 +168,12 @@ def test_results_that_differ_are_not_equal():
     changes = {
         "names": (*NAMES[:-1], "other"),
         "mic": np.nextafter(found.mic, 0),
+        "lower": np.nextafter(found.lower, 0),
+        "upper": np.nextafter(found.upper, 1),
+        "distance": np.nextafter(found.distance, 0),
         "noise_sd": 0.021,
-        "half_width": 0.041,
-        "dependence_threshold": 0.31,
+        "distance_noise_sd": 0.0011,
+        "dependence_threshold": 0.076,
         "candidates": 11,
         "ask": "top 10",
         "statement": statement_of(ledger=None),
@@ -161,13 +189,30 @@ def test_text_is_a_short_table_with_bars():
     found = result_of(names)
     lines = str(found).splitlines()
     assert len(lines) == 1 + 15 + 2
-    for line, (x, _, mic) in zip(lines[1:], found.ranked()[:15], strict=False):
-        assert line.startswith(x[:4])
-        assert f"{mic:.3f}{'*' if mic > 0.3 else ' '} " in line
+    at = lines[0].index("distance")
+    for row, line in enumerate(lines[1:16]):
+        mic, distance = found.mic[row], found.distance[row]
+        assert line.startswith(found.ranked()[row][0][:4])
+        assert f"  {mic:.3f}  {found.lower[row]:.2f} to {found.upper[row]:.2f}  " in line
+        assert line[at:].startswith(f"{distance:.3f}{'*' if distance > 0.075 else ' '} ")
         assert line.count("#") == round(30 * mic)
     assert all(line.isprintable() for line in found.text(rows=45).splitlines())
     assert len(found.text(rows=45).splitlines()) == 1 + 45 + 2
     assert "45 of 45 pairs of 10 columns (all pairs)" in lines[-2]
+    assert "distance from independence above 0.075" in lines[-2]
+    assert "Noise on MIC: sd 0.02." in lines[-2]
+
+
+def test_an_estimate_is_called_one():
+    found = estimated_of()
+    for text in (str(found), found._repr_html_(), found.statement.text()):
+        assert "MIC is estimated from the distance" in text
+    for text in (found._repr_html_(), found.statement.text()):
+        assert "sampling and the error of the estimate" in text
+    for text in (str(found), found._repr_html_()):
+        assert "Noise on MIC" not in text
+    assert "noise only" not in found._repr_html_()
+    assert "estimate" not in str(result_of()) + result_of()._repr_html_()
 
 
 def test_nothing_released_is_a_result_too(tmp_path):
@@ -201,11 +246,18 @@ def test_missing_libraries_are_named(tmp_path, monkeypatch):
         ({"pairs": np.array([(2, 2)]), "mic": np.ones(1)}, ValueError, "two different"),
         ({"pairs": np.array([(0, 1), (1, 0)]), "mic": np.ones(2)}, ValueError, "twice"),
         ({"pairs": np.array([(0.0, 1.0)]), "mic": np.ones(1)}, ValueError, "whole numbers"),
-        ({"mic": np.ones(9)}, ValueError, "one pair for each"),
+        ({"mic": np.ones(9)}, ValueError, "one for each value of mic"),
+        ({"distance": np.ones(9)}, ValueError, "one for each value of distance"),
+        ({"distance": np.full(10, 1.01)}, ValueError, "distance in"),
+        ({"lower": np.full(10, np.nan)}, ValueError, "lower in"),
+        ({"lower": np.ones(10)}, ValueError, "lower <= mic <= upper"),
+        ({"upper": np.zeros(10)}, ValueError, "lower <= mic <= upper"),
         ({"mic": np.full(10, np.nan)}, ValueError, "mic in"),
         ({"mic": np.full(10, 1.01)}, ValueError, "mic in"),
         ({"noise_sd": float("inf")}, ValueError, "noise_sd"),
-        ({"half_width": -0.1}, ValueError, "half_width"),
+        ({"noise_sd": None}, ValueError, "noise_sd=None just if"),
+        ({"statement": statement_of(micr=None)}, ValueError, "micr=None"),
+        ({"distance_noise_sd": -0.1}, ValueError, "distance_noise_sd"),
         ({"dependence_threshold": float("nan")}, ValueError, "dependence_threshold"),
         ({"candidates": 9}, ValueError, "candidates >= 10"),
         ({"ask": "two\nlines"}, ValueError, "ask"),

@@ -37,7 +37,7 @@ def order(monkeypatch):
     return done
 
 
-@pytest.mark.parametrize("ask", [AllPairs(), TopK(3)])
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(3, selection_fraction=0.7)])
 def test_the_table_is_checked_then_the_ledger_is_charged_then_values_are_used(ask, order, tmp_path):
     screened(ask=ask, ledger=new_ledger(tmp_path))
     assert order[:4] == ["validate", "check", "charge", "batches"]
@@ -50,7 +50,7 @@ def test_in_a_folder_the_records_are_read_once_before_the_charge_for_their_diges
     assert order[:5] == ["validate", "check", "batches", "charge", "batches"]
 
 
-@pytest.mark.parametrize("ask", [AllPairs(), TopK(3)])
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(3, selection_fraction=0.7)])
 def test_a_screen_is_one_event_of_what_was_asked(ask, tmp_path):
     ledger = new_ledger(tmp_path)
     result = screened(ask=ask, ledger=ledger)
@@ -62,7 +62,7 @@ def test_a_screen_is_one_event_of_what_was_asked(ask, tmp_path):
     assert result.statement.ledger == f"{ledger.identity}#1"
 
 
-@pytest.mark.parametrize("ask", [AllPairs(), TopK(3)])
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(3, selection_fraction=0.7)])
 @pytest.mark.parametrize("in_folder", [True, False])
 def test_over_budget_nothing_is_charged_read_or_kept(ask, in_folder, order, tmp_path):
     ledger, out = new_ledger(tmp_path, 19.9), tmp_path / "run" if in_folder else None
@@ -137,7 +137,7 @@ def bad_inputs():
     yield "dates", {"table": {**good, "a": np.arange(N).astype("M8[D]")}}, "numbers in column 'a'"
     yield "unequal columns", {"table": {**good, "a": good["a"][1:]}}, "same number of records"
     yield "few records", {"table": {n: v[:3] for n, v in good.items()}}, "at least 4 records"
-    yield "an ask", {"ask": TopK(99)}, "expected k below"
+    yield "an ask", {"ask": TopK(99, selection_fraction=0.7)}, "expected k below"
     yield "a lost file", {"table": "nowhere/table.csv"}, "no file at nowhere"
     yield "an epsilon", {"epsilon": 0.0}, "epsilon"
     yield "records", {"records_per_person": 0}, "records"

@@ -18,7 +18,7 @@ from dpmic_jax.dp.rng.errors import KeyLostError
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, create_ledger
 
-ASKS = [AllPairs(), TopK(4), Above(0.3, 3)]
+ASKS = [AllPairs(), TopK(4, selection_fraction=0.7), Above(0.3, 3, selection_fraction=0.7)]
 
 
 @pytest.fixture
@@ -99,11 +99,11 @@ def test_an_unfinished_run_of_version_0_1_0_is_refused_and_left_as_it_is(
     out, ledger, stops, monkeypatch
 ):
     """Its tiles are hidden by another cipher."""
-    begun(out, stops, monkeypatch, ask=TopK(4), ledger=ledger)
+    begun(out, stops, monkeypatch, ask=TopK(4, selection_fraction=0.7), ledger=ledger)
     of_version_0_1_0(out)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with pytest.raises(ValueError, match=r"finish it with 0\.1\.0"):
-        screened(ask=TopK(4), out=out, ledger=ledger)
+        screened(ask=TopK(4, selection_fraction=0.7), out=out, ledger=ledger)
     assert before == {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert len(ledger.events) == 1
 
@@ -154,7 +154,7 @@ def test_a_damaged_tile_is_computed_again(ask, damage, out, stops, monkeypatch):
 
 
 def test_an_encrypted_tile_under_another_number_is_computed_again(out, stops, monkeypatch):
-    ask = TopK(4)
+    ask = TopK(4, selection_fraction=0.7)
     begun(out, stops, monkeypatch, ask=ask)
     first, second = tile_files(out)
     first.write_bytes(second.read_bytes())
@@ -221,7 +221,7 @@ def test_other_files_beside_a_run_do_not_stop_it(out, stops, monkeypatch):
     ("changes", "said"),
     [
         ({"ask": Against("a")}, "other settings"),
-        ({"ask": TopK(4)}, "other settings"),
+        ({"ask": TopK(4, selection_fraction=0.7)}, "other settings"),
         ({"epsilon": 19.0}, "other settings"),
         ({"records_per_person": 2}, "other settings"),
         ({"bounds": {**BOUNDS, "a": (0.0, 2.0)}}, "other settings"),

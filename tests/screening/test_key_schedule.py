@@ -2,8 +2,9 @@
 
 Noise is drawn here once more, a pair at a time, from the key that the documents tell of: the
 run's key folded with the eight words of the event's digest, then i, then j. Scores of a selecting
-ask have a 1 folded in before i and j, its choice has a 2, and the order of `Above` a 3. The radius
-of cube noise is drawn from the event's key folded with 2^32 - 2.
+ask have a 1 folded in before i and j, its choice has a 2, the order of `Above` a 3, and distances
+have a 4. The radius of cube noise is drawn from the same key as the noise of a pair before i and j
+are folded in, with 2^32 - 2 folded in.
 """
 
 import math
@@ -90,7 +91,30 @@ def noisy(noise, point, key, i=None, j=None):
     return int(noise.release(jnp.asarray(point, jnp.int32), key=key))
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(EPSILON, 0.0), (1.0, 0.01)])
+def exact_distances(lattice):
+    """Every pair's distance on a lattice, by brute force from the definition."""
+    found = {}
+    for i in range(len(NAMES)):
+        for j in range(i + 1, len(NAMES)):
+            counts = np.zeros((16, 16), int)
+            np.add.at(counts, (codes(i, 16), codes(j, 16)), 1)
+            both = max(oracles.split_distance(counts), oracles.split_distance(counts.T))
+            found[i, j] = math.floor(both * lattice.top)
+    return found
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(EPSILON, 0.0), (2.0, 0.01)])
+def test_a_released_distance_is_the_exact_one_with_the_noise_of_its_pair(epsilon, delta):
+    result = screened(columns(N), epsilon=epsilon, delta=delta, force=True)
+    law = plan_of(result, AllPairs(), delta).distances
+    assert isinstance(law, LatticeGauss if delta else LatticeCube)
+    key, points = folded(of_event(result), 4), exact_distances(law.lattice)
+    for (i, j), distance in zip(result.pairs.tolist(), result.distance.tolist(), strict=True):
+        released = noisy(law, points[i, j], key, i, j)
+        assert Fraction(distance) == Fraction(released, law.lattice.top)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(EPSILON, 0.0)])
 def test_a_released_value_is_the_exact_one_with_the_noise_of_its_pair(epsilon, delta):
     result = screened(columns(N), epsilon=epsilon, delta=delta, force=True)
     law = plan_of(result, AllPairs(), delta).values
@@ -106,8 +130,8 @@ def test_a_released_value_is_the_exact_one_with_the_noise_of_its_pair(epsilon, d
     assert certain >= 19
 
 
-def scores(lattice):
-    """Every pair's exact value on a lattice, from the integer path of the library."""
+def values_of(lattice):
+    """Every pair's exact MICr on a lattice, from the integer path of the library."""
     pairs = np.array([(i, j) for i in range(len(NAMES)) for j in range(i + 1, len(NAMES))])
     cut = STATISTIC.cut(list(columns(N).values()), list(BOUNDS.values()))
     tiles = list(score_pairs(cut, pairs, exact_gains(N)))
@@ -115,17 +139,17 @@ def scores(lattice):
     return pairs, on_lattice(lattice, values)
 
 
-@pytest.mark.parametrize("ask", [TopK(4), Above(0.3, 3)])
+@pytest.mark.parametrize("ask", [TopK(4, selection_fraction=0.7), Above(0.3, 3, selection_fraction=0.7)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pairs_are_chosen_by_noisy_scores_and_their_values_get_fresh_noise(ask, seed):
-    result = screened(columns(N), ask=ask, epsilon=EPSILON / 4, seed=seed)
+    result = screened(columns(N), ask=ask, epsilon=EPSILON, seed=seed)
     planned, key = plan_of(result, ask), of_event(result, seed)
     selector, lattice = planned.choice
-    pairs, points = scores(lattice)
+    points = exact_distances(lattice)
     seen = [
-        noisy(selector, point, folded(key, 1, i, j))
-        for (i, j), point in zip(pairs.tolist(), points.tolist(), strict=True)
+        noisy(selector, point, folded(key, 1, i, j)) for (i, j), point in points.items()
     ]
+    pairs, exact_points = values_of(planned.values.lattice)
     order = np.arange(len(pairs))
     if isinstance(ask, Above):
         order = np.asarray(jax.random.permutation(folded(key, 3), len(pairs)))
@@ -136,7 +160,6 @@ def test_pairs_are_chosen_by_noisy_scores_and_their_values_get_fresh_noise(ask, 
     }
     values = dict(zip(map(tuple, result.pairs.tolist()), result.mic.tolist(), strict=True))
     law = planned.values
-    _, exact_points = scores(law.lattice)
     for place in chosen.tolist():
         i, j = pairs[place].tolist()
         released = noisy(law, exact_points[place], key, i, j)
@@ -148,7 +171,7 @@ def test_what_is_not_among_the_first_found_may_be_above_too():
     found = {
         tuple(pair)
         for seed in range(6)
-        for pair in screened(columns(N), ask=Above(0.5, 1), epsilon=200.0, seed=seed).pairs.tolist()
+        for pair in screened(columns(N), ask=Above(0.5, 1, selection_fraction=0.7), epsilon=200.0, seed=seed).pairs.tolist()
     }
     assert len(found) > 1
     strong = {NAMES.index(name) for name in "adfg"}

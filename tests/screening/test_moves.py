@@ -12,7 +12,7 @@ from dpmic_jax.screening.planning import plan
 from dpmic_jax.screening.tiles import DEFAULT, TileScorer
 
 NAMES, BOUNDS = ("a", "b", "c"), {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}
-ASKS = [AllPairs(), TopK(1), Above(0.3, 2)]
+ASKS = [AllPairs(), TopK(1, selection_fraction=0.7), Above(0.3, 2, selection_fraction=0.7)]
 
 
 def planned(ask, n, records=1):
@@ -20,7 +20,7 @@ def planned(ask, n, records=1):
         names=NAMES,
         n=n,
         ask=ask,
-        epsilon=1.0,
+        epsilon=400.0,  # so much that MICr is released
         delta=0.0,
         statistic=MICr(B=16, c=2, sizes=ladder(1.25)),
         relation=ReplaceOne(records),
@@ -31,14 +31,17 @@ def planned(ask, n, records=1):
 def points(plan, table):
     """On the lattice that noise is added to first, and on that of the values."""
     work = TileScorer(open_source(dict(zip(NAMES, table.T, strict=True)), BOUNDS), plan, DEFAULT)
-    lattices = [plan.values.lattice] + ([plan.choice.lattice] if plan.choice else [])
-    return [np.concatenate(list(work._points(plan.pairs, lattice))) for lattice in lattices]
+    lattices = plan.distances.lattice, plan.values.lattice
+    found = list(np.concatenate(list(work._points(plan.pairs, *lattices))).T)
+    if plan.choice:
+        (scores,) = np.concatenate(list(work._points(plan.pairs, plan.choice.lattice))).T
+        found.append(scores)
+    return found
 
 
 def sensitivities(plan):
-    return [plan.values.lattice.sensitivity] + (
-        [plan.choice.selector.sensitivity] if plan.choice else []
-    )
+    values = [noise.lattice.sensitivity for noise in (plan.distances, plan.values)]
+    return values + ([plan.choice.selector.sensitivity] if plan.choice else [])
 
 
 def moves(plan, table, neighbour):
@@ -68,5 +71,11 @@ def test_two_thirds_of_it_would_not_cover_a_record_that_leaves_a_corner(ask):
     table = np.zeros((n, 3))
     neighbour = table.copy()
     neighbour[0] = 1
-    for moved, most in zip(moves(settled, table, neighbour), sensitivities(settled), strict=True):
-        assert 2 / 3 * most < moved <= most
+    # A distance moves furthest between tables that are half way to being dependent.
+    half = np.repeat([[0.0], [1.0]], n // 2, axis=0) * np.ones(3)
+    half[[0, 1, -1, -2], 0] = 1, 1, 0, 0
+    other = half.copy()
+    other[2, 0] = 1
+    pairs = zip(moves(settled, table, neighbour), moves(settled, half, other), strict=True)
+    for moved, most in zip(pairs, sensitivities(settled), strict=True):
+        assert 2 / 3 * most < max(moved) <= most

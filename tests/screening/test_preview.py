@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from dpmic_jax.dp.noise.lattice import LatticeGauss
-from dpmic_jax.dp.selection import SparseVector
+from dpmic_jax.dp.selection import SparseVector, ZCDPTopK
 from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, preview
-from dpmic_jax.screening.power import expected_count, found_chance
+from dpmic_jax.screening.calibration import distance_of, mic_of
+from dpmic_jax.screening.independence import chance_level
+from dpmic_jax.screening.power import LARGEST, expected_count, passed_chance
 from dpmic_jax.screening.tiles import Tiling
 
-STRONG, WEAK = [0.35, 0.42, 0.6, 0.97], [0.004] * 40 + [0.1, 0.2]
+# Distances.
+STRONG, WEAK = [0.15, 0.2, 0.3, 0.4], [0.004] * 39 + [0.05, 0.1]
 RUNS = 40_000
-CHANCE = "largest by chance"
 
 
-def plan_of(ask, *, epsilon=1.0, delta=0.0, n=5000):
+def plan_of(ask, *, epsilon=1.0, delta=0.0, n=1000):
     return preview(columns=10, n=n, epsilon=epsilon, delta=delta, ask=ask)
 
 
@@ -33,70 +35,80 @@ def close(found, expected):
     return abs(found - expected) <= 4 * math.sqrt(expected * (1 - expected) / RUNS) + 1e-4
 
 
-@pytest.mark.parametrize("delta", [0.0, 1e-3])
-def test_the_chance_of_a_right_ranking_is_that_of_a_simulation(rng, delta):
-    found = plan_of(AllPairs(), delta=delta, epsilon=0.6)
-    assert isinstance(found.plan.values, LatticeGauss) == bool(delta)
-    scale, draws = found.plan.values.scale, (RUNS, len(STRONG) + len(WEAK))
-    if isinstance(found.plan.values, LatticeGauss):
-        noise = rng.normal(0, scale, draws)
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.4, 0.0), (0.4, 0.01)])
+def test_the_chance_of_a_right_ranking_is_that_of_a_simulation(rng, epsilon, delta):
+    found = plan_of(AllPairs(), delta=delta, epsilon=epsilon)
+    noise, draws = found.plan.distances, (RUNS, len(STRONG) + len(WEAK))
+    assert isinstance(noise, LatticeGauss) == bool(delta)
+    if delta:
+        drawn = rng.normal(0, noise.scale, draws)
     else:  # one Gamma radius for all values of a run
-        noise = scale * rng.gamma(46, size=(RUNS, 1)) * rng.uniform(-1, 1, draws)
-    noisy = np.clip(np.array([*STRONG, *WEAK]) + noise, 0, 1)
+        drawn = noise.scale * rng.gamma(46, size=(RUNS, 1)) * rng.uniform(-1, 1, draws)
+    noisy = np.clip(np.array([*STRONG, *WEAK]) + drawn, 0, 1)
     strong, weak = noisy[:, : len(STRONG)], noisy[:, len(STRONG) :]
     expected = (strong.min(axis=1) > weak.max(axis=1)).mean()
     assert 0.05 < expected < 0.999
     assert close(found.chance(STRONG, WEAK), expected)
 
 
-def test_the_chance_of_the_right_choice_is_that_of_a_simulation(rng):
-    found = plan_of(TopK(4), epsilon=0.8)
-    noise = rng.exponential(found.plan.choice.scale, (RUNS, len(STRONG) + len(WEAK)))
-    noisy = np.array([*STRONG, *WEAK]) + noise
+@pytest.mark.parametrize("delta", [0.0, 1e-4])
+def test_the_chance_of_the_right_choice_is_that_of_a_simulation(rng, delta):
+    """The exponential mechanism without replacement chooses as Gumbel noise does."""
+    found = plan_of(TopK(4, selection_fraction=0.5), epsilon=0.8, delta=delta)
+    draws = RUNS, len(STRONG) + len(WEAK)
+    gumbel = isinstance(found.plan.choice.selector, ZCDPTopK)
+    assert gumbel == bool(delta)
+    noise = rng.gumbel(0, 1, draws) if gumbel else rng.exponential(1, draws)
+    noisy = np.array([*STRONG, *WEAK]) + found.plan.choice.scale * noise
     expected = (noisy[:, :4].min(axis=1) > noisy[:, 4:].max(axis=1)).mean()
     assert 0.05 < expected < 0.999
     assert close(found.chance(STRONG, WEAK), expected)
 
 
-@pytest.mark.parametrize("value", [0.1, 0.3, 0.45])
-def test_the_chance_of_passing_the_threshold_is_that_of_a_simulation(rng, value):
-    plan = plan_of(Above(0.3, 5)).plan
-    passed = value + passing_noise(rng, plan.choice, RUNS) >= 0.3
-    assert close(found_chance(plan, value), passed.mean())
+@pytest.mark.parametrize("gap", [-0.1, 0.0, 0.03])
+def test_the_chance_of_passing_the_threshold_is_that_of_a_simulation(rng, gap):
+    plan = plan_of(Above(0.3, 5, selection_fraction=0.7)).plan
+    passed = gap + passing_noise(rng, plan.choice, RUNS) >= 0
+    assert close(passed_chance(plan.choice, gap), passed.mean())
 
 
-@pytest.mark.parametrize("value", [0.1, 0.3, 0.45])
-def test_the_chance_of_passing_by_algorithm_5_is_that_of_a_simulation(rng, value):
+@pytest.mark.parametrize("gap", [-0.02, 0.0, 0.01])
+def test_the_chance_of_passing_by_algorithm_5_is_that_of_a_simulation(rng, gap):
     """With a delta it has less noise than one threshold, for many pairs."""
-    plan = preview(columns=60, n=10**6, epsilon=1.0, delta=1e-3, ask=Above(0.3, 1000)).plan
+    ask = Above(0.3, 1000, selection_fraction=0.7)
+    plan = preview(columns=60, n=10**6, epsilon=1.0, delta=1e-3, ask=ask).plan
     assert isinstance(plan.choice.selector, SparseVector)
     b = plan.choice.threshold_scale
     threshold, query = rng.laplace(0, b, RUNS), rng.laplace(0, 2 * b, RUNS)
-    assert close(found_chance(plan, value), (value + query >= 0.3 + threshold).mean())
-
-
-def test_the_noise_of_the_choice_is_two_k_sensitivities_over_its_epsilon():
-    found = plan_of(TopK(4, selection_fraction=0.25)).plan
-    delta = float(found.event.sensitivity)
-    assert found.choice.scale == pytest.approx(2 * 4 * delta / 0.25, rel=2e-3)
+    assert close(passed_chance(plan.choice, gap), (gap + query >= threshold).mean())
 
 
 @pytest.mark.parametrize("ask", [AllPairs(), Against("column 3"), TopK(3), Above(0.3, 3)])
 def test_the_smallest_found_is_selected_and_called_dependent_with_95_percent(rng, ask):
-    """By simulation: a pair of that value among pairs as strong as chance makes them."""
-    found = plan_of(ask, n=100_000)
-    plan, value, runs = found.plan, found.smallest, 200_000
-    shown = dict(found.lines())
-    level, by_chance = (float(shown[name]) for name in ("called dependent above", CHANCE))
-    radius = plan.values.scale * rng.gamma(plan.released + 1, size=runs)
-    right = value + radius * rng.uniform(-1, 1, runs) > level
+    """By simulation: a pair of that distance among pairs as strong as chance makes them."""
+    found = plan_of(ask, n=100_000, epsilon=0.1)
+    plan, value, runs = found.plan, found.smallest_distance, 200_000
+    radius = plan.distances.scale * rng.gamma(plan.noised + 1, size=runs)
+    noise = radius * rng.uniform(-1, 1, runs)
+    right = value + noise > plan.dependence_level
     if isinstance(ask, TopK):
         score = value + rng.exponential(plan.choice.scale, runs)
+        by_chance = chance_level(plan.n, len(plan.pairs))
         others = by_chance + rng.exponential(plan.choice.scale, (runs, len(plan.pairs) - 1))
         right &= (others > score[:, None]).sum(axis=1) < ask.k
     if isinstance(ask, Above):
-        right &= value + passing_noise(rng, plan.choice, runs) >= ask.threshold
+        far = distance_of(ask.threshold)
+        passed = passing_noise(rng, plan.choice, runs) if plan.choice else noise
+        right &= value + passed >= far
     assert right.mean() == pytest.approx(0.95, abs=3e-3)
+    assert found.smallest == mic_of(value)
+
+
+def test_what_no_dependence_reaches_has_no_mic():
+    found = preview(columns=30, n=100, epsilon=0.1, ask=AllPairs())
+    assert found.smallest_distance > LARGEST
+    assert found.smallest == math.inf
+    assert "lost in noise" in str(found)
 
 
 def test_more_records_find_smaller_values_and_more_columns_larger_ones():
@@ -107,7 +119,7 @@ def test_more_records_find_smaller_values_and_more_columns_larger_ones():
 
 
 def test_a_table_that_does_not_fit_is_read_once_a_group_of_pairs():
-    small = Resources(memory=2**22)
+    small = Resources(memory=2**21)
     found = preview(columns=30, n=10**6, epsilon=1.0, ask=AllPairs(), resources=small)
     assert found.tiling.streams
     assert found.tiling.passes == found.tiling.tiles == -(-435 // found.tiling.size)
@@ -123,7 +135,7 @@ def test_the_interval_of_a_count_holds_99_percent(rng):
 
 
 def test_it_reads_as_a_table():
-    text = str(plan_of(TopK(4)))
+    text = str(plan_of(TopK(4, selection_fraction=0.7)))
     for words in (
         "top 4 of all pairs",
         "noise scale of the choice",

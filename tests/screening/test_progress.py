@@ -26,7 +26,7 @@ def shown(monkeypatch, terminal, **settings):
     return screen.getvalue(), result
 
 
-@pytest.mark.parametrize("ask", [AllPairs(), TopK(4)])
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(4, selection_fraction=0.7)])
 def test_a_terminal_sees_pairs_rate_and_time_left_and_no_value(ask, monkeypatch):
     text, result = shown(monkeypatch, True, ask=ask, resources=Resources(tile=7))
     assert "21/21" in text

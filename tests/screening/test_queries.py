@@ -158,7 +158,7 @@ def test_asks_that_differ_are_written_differently():
     [
         (AllPairs(), "AllPairs()"),
         (Against("age"), "Against(column='age')"),
-        (TopK(5), "TopK(k=5, share=0.7, among=AllPairs())"),
+        (TopK(5), "TopK(k=5, share=None, among=AllPairs())"),
         (
             Above(0.3, 4, selection_fraction=0.2, candidates=Against("age")),
             "Above(threshold=0.3, at_most=4, share=0.2, among=Against(column='age'))",
