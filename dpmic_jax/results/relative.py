@@ -10,14 +10,16 @@ the one in which the rarer value occurs with the other flag's only is furthest f
 which is 2 s (1 - s), s = sqrt(1 - p), for p = q: p - p^2/4 - ... for a rare flag. This is also the
 most that a flag of prevalence p can be from independence of a column of any kind.
 
-Proof. Let near be the rarer value of the flag with prevalence p, and t its share in an independent
-table. As in `mic.distance`, with a_1 = c_1 - (q - p) = p records of n = 1 in the other flag's rarer
-value and a_0 = 0 else, the distance for t <= p is (1 - q) / (1 - t) + (1 - t) - (2 - p - q), which
-is smallest at 1 - t = sqrt(1 - q), or at t = p if that is above p; for t > p it is no smaller. []
+In that table the near side of `mic.distance`, the rarer value of the flag of prevalence p, has the
+shares a_1 = p of c_1 = q and a_0 = 0 of c_0 = 1 - q. For t <= p the distance is
+
+    (1 - q) / (1 - t) + (1 - t) - (2 - p - q),
+
+which is smallest at t = u, or at t = p if u > p; larger t give no less.
 
 L grows with p and falls with q, so that over intervals of both it is extreme where they are as
 near to each other as possible, or as far. It is post-processing of released values: no privacy is
-spent. A flag of whose limits one is 0 or 1 may be constant, and then the ratio may be anything.
+spent. A flag that may be constant, as far as its limits tell, has an upper limit of 1.
 """
 
 import math
@@ -43,8 +45,8 @@ def largest_distance(share_x: float, share_y: float) -> float:
     """The largest distance from independence of two flags.
 
     Args:
-      share_x, share_y: of the records, those with one of the values; twice the share of the only
-        flag if the other column has more values.
+      share_x, share_y: shares of the records that have one of the two values. If only one column
+        is a flag, pass its share for both.
     """
     _check_share("share_x", share_x)
     _check_share("share_y", share_y)
@@ -60,8 +62,8 @@ def relative_distance(
 ) -> RelativeDistance:
     """The distance of two flags over the largest that their shares allow, with limits.
 
-    If distance and shares each exceed their half widths with a probability of at most a, b and b,
-    the limits hold with a probability of at least 1 - a - 2b.
+    The limits fail with a probability of at most a + 2b, if that of the distance to be off by more
+    than its half width is a, and that of a share b.
 
     Args:
       distance: released distance from independence.

@@ -40,8 +40,9 @@ class ScreenResult:
     """The released pairs of a screen, the strongest first, with their privacy statement.
 
     Everything here is private, and so is everything that is computed from it (post-processing). It
-    keeps no reference to the table. Rows that are called dependent come first, then the others, each
-    by falling `mic`, then by position. Two results are equal if all attributes but `backend` are.
+    keeps no reference to the table. Rows that are called dependent come first, then the others,
+    each by falling `mic`, then by position. Two results are equal if all attributes but `backend`
+    are.
 
     Attributes:
       names: names of all columns of the table.

@@ -108,10 +108,14 @@ def test_an_unfinished_run_of_version_0_1_0_is_refused_and_left_as_it_is(
     assert len(ledger.events) == 1
 
 
-def test_a_finished_run_of_version_0_1_0_gives_its_result_again(out):
-    found = screened(out=out)
+def test_a_finished_run_of_version_0_1_0_is_refused_with_what_decides_now(out):
+    screened(out=out)
     of_version_0_1_0(out)
-    assert screened(out=out) == found
+    content = json.loads((out / "result.json").read_text())
+    content["independence"] = content.pop("dependence_threshold")
+    (out / "result.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r'earlier version .* "dependence_threshold" decides'):
+        screened(out=out)
     wider = {name: (low - 1, high) for name, (low, high) in BOUNDS.items()}
     with pytest.raises(ValueError, match="other settings"):
         screened(out=out, bounds=wider)
