@@ -149,11 +149,12 @@ def _few_values() -> Iterator[Curve]:
         "count and number": [(count, number)],
     }
     for kind, pairs in columns.items():
-        for (x, y), sign in product(pairs, (1, -1)):
+        signed = [(x, y, sign) for x, y in pairs for sign in (1, -1)]
+        for x, y, sign in signed:
             of = [normal_copula(sign * rho) for rho in CORRELATIONS]
             stars = np.array([mic_star_of(copula_masses(each, x, y)) for each in of])
             masses = np.stack([copula_masses(each, _in_parts(x), _in_parts(y)) for each in of])
-            yield Curve(kind, 1 / (2 * len(pairs)), stars, masses)
+            yield Curve(kind, 1 / len(signed), stars, masses)
 
 
 def _in_parts(edges: Edges) -> Edges:

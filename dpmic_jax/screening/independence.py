@@ -34,6 +34,7 @@ noise > L) for Gaussian noise. `dependence_level` solves that for 5 %.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -120,9 +121,14 @@ def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) ->
       pairs: number of candidate pairs, whether or not they are released.
       records: largest number of records of one person.
     """
-    false_alarms = _by_cube if isinstance(noise, LatticeCube) else _by_gauss
     x, tail = _tails(n, records)
-    return _smallest(lambda level: false_alarms(noise, level, x, tail, pairs), FALSE_ALARMS)
+
+    def false_alarms(level: float) -> float:
+        if isinstance(noise, LatticeCube):
+            return _by_cube(noise, level, x, tail, pairs)
+        return _by_gauss(noise, level, x, tail, pairs)
+
+    return _smallest(false_alarms, FALSE_ALARMS)
 
 
 @lru_cache(maxsize=64)
@@ -132,7 +138,7 @@ def _tails(n: int, records: int) -> tuple[Line, Line]:
     return x, distance_tail(x, n, records)
 
 
-def _smallest(excess, chance: float) -> float:
+def _smallest(excess: Callable[[float], float], chance: float) -> float:
     """The smallest value at which a falling probability is at most `chance`."""
     found = doubled(lambda x: excess(x) > chance, 1e-3)
     return 0.0 if found is None else bisect(lambda x: excess(x) > chance, *found, steps=40).fails

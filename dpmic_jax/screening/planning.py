@@ -4,9 +4,9 @@ Neighbouring relation: one person's records are replaced by others; n, the names
 their bounds are public. One person with r records moves the distance from independence of a pair by
 at most r / n (`mic.distance`), and its MICr by at most Delta (`mechanisms.sensitivity`).
 
-- Pairs are told apart by their distances, and shown with a MIC. Distances get a fraction of the
-  budget, as little as makes what is found larger by at most a quarter, and MICr the rest, if that is enough
-  to read it; else distances get all of it, and MIC is estimated from them (`calibration`).
+- Pairs are told apart by their distances, and shown with a MIC. If the budget affords a MICr that
+  can be read, MICr gets as much of it as makes what is found larger by at most a quarter; else
+  distances get all of it, and MIC is estimated from them (`calibration`).
 - Values of d pairs. One person changes all of them at once, so one cube of noise makes the
   distances epsilon-DP together, and another one MICr (`dp.noise.cube`). With a delta, Gaussian
   noise for rho / d each composes to rho.

@@ -136,7 +136,7 @@ class TileScorer:
         for columns in self._source.batches(rows):
             yield self._plan.measured.cut(columns, self._source.bounds)
 
-    def _points(self, pairs: Positions, *lattices: Lattice) -> Iterator[Points]:
+    def _points(self, pairs: Positions, lattices: Sequence[Lattice]) -> Iterator[Points]:
         """Exact values, each on its lattice, in groups of consecutive pairs."""
         n = self._plan.n
         grids = self._plan.measured.grids(n)
@@ -176,7 +176,7 @@ class TileScorer:
         plan, pairs = self._plan, self._plan.pairs
         tiles = [pairs[number * size : (number + 1) * size] for number in numbers]
         noises = _scores(plan, plan.choice, key) if plan.choice else _values(plan, key)
-        points = self._points(np.concatenate(tiles), *(lattice for _, lattice, _ in noises))
+        points = self._points(np.concatenate(tiles), [lattice for _, lattice, _ in noises])
         grouped = _regrouped(points, [len(tile) for tile in tiles], progress)
         for tile, values in zip(tiles, grouped, strict=True):
             yield _noised(noises, values, tile)
@@ -186,8 +186,8 @@ class TileScorer:
         noises = _values(self._plan, key)
         if not len(chosen):
             return np.zeros((0, len(noises)), np.int32)
-        lattices = (lattice for _, lattice, _ in noises)
-        return _noised(noises, np.concatenate(list(self._points(chosen, *lattices))), chosen)
+        lattices = [lattice for _, lattice, _ in noises]
+        return _noised(noises, np.concatenate(list(self._points(chosen, lattices))), chosen)
 
 
 def distance_points(

@@ -139,16 +139,16 @@ def values_of(lattice):
     return pairs, on_lattice(lattice, values)
 
 
-@pytest.mark.parametrize("ask", [TopK(4, selection_fraction=0.7), Above(0.3, 3, selection_fraction=0.7)])
+@pytest.mark.parametrize(
+    "ask", [TopK(4, selection_fraction=0.7), Above(0.3, 3, selection_fraction=0.7)]
+)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_pairs_are_chosen_by_noisy_scores_and_their_values_get_fresh_noise(ask, seed):
     result = screened(columns(N), ask=ask, epsilon=EPSILON, seed=seed)
     planned, key = plan_of(result, ask), of_event(result, seed)
     selector, lattice = planned.choice
     points = exact_distances(lattice)
-    seen = [
-        noisy(selector, point, folded(key, 1, i, j)) for (i, j), point in points.items()
-    ]
+    seen = [noisy(selector, point, folded(key, 1, i, j)) for (i, j), point in points.items()]
     pairs, exact_points = values_of(planned.values.lattice)
     order = np.arange(len(pairs))
     if isinstance(ask, Above):
@@ -171,7 +171,9 @@ def test_what_is_not_among_the_first_found_may_be_above_too():
     found = {
         tuple(pair)
         for seed in range(6)
-        for pair in screened(columns(N), ask=Above(0.5, 1, selection_fraction=0.7), epsilon=200.0, seed=seed).pairs.tolist()
+        for pair in screened(
+            columns(N), ask=Above(0.5, 1, selection_fraction=0.7), epsilon=200.0, seed=seed
+        ).pairs.tolist()
     }
     assert len(found) > 1
     strong = {NAMES.index(name) for name in "adfg"}

@@ -149,7 +149,11 @@ def test_a_pair_has_the_value_that_its_columns_have_whatever_else_is_asked():
     exact = {frozenset(pair[:2]): pair[2] for pair in screened(epsilon=5e4).ranked()}
     assert len(exact) == PAIRS
     strong = set(map(frozenset, itertools.combinations("adfg", 2)))
-    for ask in (Against("d"), TopK(6, selection_fraction=0.7), Above(0.5, 6, selection_fraction=0.7)):
+    for ask in (
+        Against("d"),
+        TopK(6, selection_fraction=0.7),
+        Above(0.5, 6, selection_fraction=0.7),
+    ):
         found = {frozenset(pair[:2]): pair[2] for pair in screened(ask=ask, epsilon=5e4).ranked()}
         for pair, mic in found.items():
             assert mic == pytest.approx(exact[pair], abs=2e-3)
