@@ -30,6 +30,8 @@ def header(result: "ScreenResult") -> dict[str, Any]:
         "dependence_threshold": result.dependence_threshold,
         "distance_noise_sd": result.distance_noise_sd,
         "noise_sd": result.noise_sd,
+        "own": dict(result.own),
+        "own_half_width": result.own_half_width,
         "limits": limits(result),
         "names": list(result.names),
     }
@@ -55,7 +57,8 @@ def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
     )
     columns = result.columns()
     quoted = {name: _quoted(name) for name in result.names}
-    numbers = [columns[name].tolist() for name in ("mic", "lower", "upper", "distance")]
+    texts_only = ("x", "y", "dependent", "decided_by")
+    numbers = [each.tolist() for name, each in columns.items() if name not in texts_only]
     # csv.writer would write True, which polars and R do not read as a boolean, or quote it.
     texts = (
         [quoted[name] for name in columns["x"]],

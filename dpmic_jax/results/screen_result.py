@@ -4,8 +4,8 @@ import json
 import math
 import operator
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from dpmic_jax.results import export, html
 from dpmic_jax.results import text as show
 from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.plots import Plots
+from dpmic_jax.results.relative import RelativeDistances, relative_distances
 from dpmic_jax.results.statement import Statement
 
 _SCHEMA = {
@@ -31,6 +32,8 @@ _SCHEMA = {
     "dependent": nw.Boolean,
     "decided_by": nw.String,
 }
+# Only in results that have distances of columns from themselves.
+_RELATIVE = ("relative", "relative_lower", "relative_upper")
 # Stored; the others follow from them.
 _STORED = ("mic", "lower", "upper", "distance")
 
@@ -59,6 +62,8 @@ class ScreenResult:
       dependence_threshold: a distance above this is called dependent. If all `candidates` pairs are
         independent, any of them exceeds it with a probability of at most 5 %
         (`screening.independence`).
+      own: distances from themselves of the columns that were asked for, by name (`relative`).
+      own_half_width: noise on a distance and two of these is within this with 95 % probability.
       candidates: number of pairs that were considered.
       ask: the query, such as "all pairs" or "top 20".
       statement: the privacy statement.
@@ -78,13 +83,15 @@ class ScreenResult:
     candidates: int
     ask: str
     statement: Statement
+    own: Mapping[str, float] = field(default_factory=dict)
+    own_half_width: float = 0.0
     backend: str | None = None
 
     def __post_init__(self):
         names = _checked_names(self.names)
         values = {name: np.asarray(getattr(self, name), np.float64) for name in _STORED}
         pairs = _checked_rows(self.pairs, values, len(names))
-        for name in ("noise_sd", "distance_noise_sd", "dependence_threshold"):
+        for name in ("noise_sd", "distance_noise_sd", "dependence_threshold", "own_half_width"):
             if name == "noise_sd" and self.noise_sd is None:
                 continue
             value = float(getattr(self, name))
@@ -100,19 +107,33 @@ class ScreenResult:
         candidates = operator.index(self.candidates)
         if candidates < len(pairs):
             raise ValueError(f"expected candidates >= {len(pairs)}, the pairs, got {candidates}")
+        own = {name: float(value) for name, value in self.own.items()}
+        if not set(own) <= set(names) or not all(0 <= value <= 1 for value in own.values()):
+            raise ValueError("expected own to have distances in [0, 1], by names of columns")
         # lexsort sorts by its last key first.
         independent = values["distance"] <= self.dependence_threshold
         order = np.lexsort((*pairs.T[::-1], -values["mic"], independent))
         fixed = {name: value[order] for name, value in {"pairs": pairs, **values}.items()}
         for array in fixed.values():
             array.flags.writeable = False
-        for name, value in {**fixed, "names": names, "candidates": candidates}.items():
+        plain = {"names": names, "candidates": candidates, "own": own}
+        for name, value in {**fixed, **plain}.items():
             object.__setattr__(self, name, value)
 
     @property
     def dependent(self) -> Bool[np.ndarray, " rows"]:
         """Which pairs are called dependent: their distances are above the threshold."""
         return self.distance > self.dependence_threshold
+
+    @property
+    def relative(self) -> RelativeDistances:
+        """Distances over the largest that the columns in `own` allow, with 95 % limits.
+
+        They account for the noise only. NaN for pairs of which no column is in `own`.
+        """
+        known = np.array([self.own.get(name, np.nan) for name in self.names])
+        x, y = known[self.pairs.T]
+        return relative_distances(self.distance, x, y, self.own_half_width)
 
     @property
     def matrix(self) -> Float[np.ndarray, "names names"]:
@@ -169,6 +190,7 @@ class ScreenResult:
             "x": x,
             "y": y,
             **{name: getattr(self, name) for name in _STORED},
+            **(dict(zip(_RELATIVE, self.relative, strict=True)) if self.own else {}),
             "dependent": self.dependent,
             "decided_by": ["distance"] * len(x),
         }
@@ -177,12 +199,14 @@ class ScreenResult:
         """A data frame with a row for each pair, the strongest first.
 
         It is of the library of the caller's data frame, or of pandas. `lower` and `upper` are 95 %
-        limits of `mic`. The frame does not contain the privacy statement: publish it with
-        `statement`.
+        limits of `mic`. Results with distances in `own` have `relative` and its limits. The frame
+        does not contain the privacy statement: publish it with `statement`.
         """
         backend: Any = self.backend or "pandas"
         try:
-            return nw.from_dict(self.columns(), _SCHEMA, backend=backend).to_native()
+            columns = self.columns()
+            schema = {name: _SCHEMA.get(name, nw.Float64) for name in columns}
+            return nw.from_dict(columns, schema, backend=backend).to_native()
         except ImportError:
             raise ImportError(
                 f"to_frame needs {backend}: pip install {backend}, or use ranked() or columns()"
@@ -194,6 +218,8 @@ class ScreenResult:
             name: values if isinstance(values, list) else values.tolist()
             for name, values in self.columns().items()
         }
+        for name in set(_RELATIVE) & set(columns):  # JSON has no NaN
+            columns[name] = [None if math.isnan(value) else value for value in columns[name]]
         rows = zip(*columns.values(), strict=True)
         pairs = [dict(zip(columns, row, strict=True)) for row in rows]
         return {**export.header(self), "pairs": pairs}
@@ -276,7 +302,15 @@ class ScreenResult:
     def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":
         place = {name: i for i, name in enumerate(header["names"])}
         pairs = [(place[x], place[y]) for x, y in zip(columns["x"], columns["y"], strict=True)]
-        plain = ("noise_sd", "distance_noise_sd", "dependence_threshold", "candidates", "ask")
+        plain = (
+            "noise_sd",
+            "distance_noise_sd",
+            "dependence_threshold",
+            "own",
+            "own_half_width",
+            "candidates",
+            "ask",
+        )
         return cls(
             names=tuple(header["names"]),
             pairs=np.array(pairs, np.int64).reshape(-1, 2),

@@ -1,6 +1,7 @@
 """A result as text for a terminal, and as HTML for a notebook."""
 
 import html as markup
+import math
 from typing import TYPE_CHECKING
 
 from dpmic_jax.results.export import limits
@@ -13,6 +14,7 @@ _BAR = 30  # characters of a bar for the value 1
 _STAMP = '<p style="color: #b30000; font-weight: bold">{}</p>'
 _FILL = '<div style="width: {:.0f}px; height: 0.7em; display: inline-block; background: {}"></div>'
 _DEPENDENT, _WEAK = "#225ea8", "#c7c7c7"
+_IN_HTML = ("x", "y", "mic", "lower", "upper", "distance", "dependent")
 
 
 def short(name: str, longest: int = 28) -> str:
@@ -39,12 +41,16 @@ def text(result: "ScreenResult", rows: int) -> str:
     names = [(short(x), short(y)) for x, y, _ in shown.ranked()]
     left = max((len(x) for x, _ in names), default=1)
     right = max((len(y) for _, y in names), default=1)
-    lines = [f"{'x':<{left}}  {'y':<{right}}  mic    95 % limits   distance"]
-    columns = (shown.mic, shown.lower, shown.upper, shown.distance, shown.dependent)
-    for (x, y), mic, low, high, far, dependent in zip(names, *columns, strict=True):
+    relative = "  relative" if result.own else "  "
+    lines = [f"{'x':<{left}}  {'y':<{right}}  mic    95 % limits   distance{relative}".rstrip()]
+    values = (shown.mic, shown.lower, shown.upper, shown.distance)
+    columns = (*values, shown.dependent, shown.relative.value)
+    for (x, y), mic, low, high, far, dependent, share in zip(names, *columns, strict=True):
         mark = "*" if dependent else " "
         bar = "#" * round(_BAR * mic)
         within = f"{low:.2f} to {high:.2f}"
+        if result.own:
+            mark += f"     {'' if math.isnan(share) else format(share, '.2f'):<4}  "
         line = f"{x:<{left}}  {y:<{right}}  {mic:.3f}  {within}  {far:.3f}{mark}    {bar}"
         lines.append(line.rstrip())
     return "\n".join((*lines, summary(result), result.statement.line))
@@ -55,7 +61,8 @@ def html(result: "ScreenResult", rows: int) -> str:
     columns = result.top(rows).columns()
     heads = ("x", "y", "mic", "", "lower", "upper", "distance", "dependent")
     body = []
-    for x, y, mic, lower, upper, far, dependent, _ in zip(*columns.values(), strict=True):
+    rows_of = zip(*(columns[name] for name in _IN_HTML), strict=True)
+    for x, y, mic, lower, upper, far, dependent in rows_of:
         bar = _FILL.format(100 * mic, _DEPENDENT if dependent else _WEAK)
         cells = (
             markup.escape(short(x)),

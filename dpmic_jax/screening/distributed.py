@@ -46,7 +46,7 @@ class Cluster:
         """Tiles with their numbers, in the order in which workers finish them."""
         from distributed import as_completed
 
-        task, run, pairs = self._task, self._task.plan.event.label, len(self._task.plan.pairs)
+        task, run, pairs = self._task, self._task.plan.event.label, len(self._task.plan.scored)
         futures = {
             self._client.submit(
                 one_tile, task, self._folder, number, key=f"dpmic {run} {number}"

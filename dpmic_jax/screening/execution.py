@@ -15,7 +15,7 @@ from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import DecryptionError
-from dpmic_jax.screening.planning import Plan
+from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.queries import Above, Positions, TopK
 from dpmic_jax.screening.tiles import (
     Points,
@@ -83,16 +83,18 @@ class Released(NamedTuple):
       pairs: the columns of each pair.
       distances: noised distances from independence.
       micr: noised values of MICr; None if none were released.
+      own: noised distances of the columns of `Plan.relative` from themselves.
     """
 
     pairs: Positions
     distances: Float[np.ndarray, " released"]
     micr: Float[np.ndarray, " released"] | None
+    own: Float[np.ndarray, " relative"]
 
 
 def released(task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Executor) -> Released:
     """The released pairs and their values. Tiles are stored in the folder as they finish."""
-    plan, pairs = task.plan, task.plan.pairs
+    plan, pairs = task.plan, task.plan.scored
     # Of every tile its number of pairs; the last one may be shorter.
     sizes = [min(task.size, len(pairs) - start) for start in range(0, len(pairs), task.size)]
     tiles = _stored(plan, key, folder, sizes) if folder else {}
@@ -106,15 +108,18 @@ def released(task: ScreenTask, key: AnyKey, folder: Folder | None, executor: Exe
                 folder.keep_tile(number, packed(plan, number, tile, key))
     points = np.concatenate([tiles[number] for number in range(len(sizes))])
     if plan.choice is not None:
-        pairs = chosen_pairs(plan, plan.choice, points, key)
+        pairs = np.vstack([chosen_pairs(plan, plan.choice, points, key), plan.own])
         points = executor.noised(pairs)
-    elif isinstance(plan.ask, TopK | Above):
+    # Those of columns with themselves are the last.
+    count = len(points) - len(plan.own)
+    pairs, points, own = pairs[:count], points[:count], points[count:]
+    if plan.choice is None and isinstance(plan.ask, TopK | Above):
         kept = largest_pairs(plan, points)
         pairs, points = pairs[kept], points[kept]
     # Exact: a lattice point times a power of two.
-    distances = points[:, 0] * 2.0**-plan.distances.lattice.bits
+    step = 2.0**-plan.distances.lattice.bits
     micr = points[:, 1] * 2.0**-plan.values.lattice.bits if plan.values else None
-    return Released(pairs, distances, micr)
+    return Released(pairs, points[:, 0] * step, micr, own[:, 0] * step)
 
 
 def _stored(plan: Plan, key: AnyKey, folder: Folder, sizes: Sequence[int]) -> dict[int, Points]:

@@ -22,13 +22,8 @@ from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
 from dpmic_jax.screening.execution import LocalExecutor, Released, ScreenTask, released
-from dpmic_jax.screening.planning import (
-    Plan,
-    Rule,
-    check_not_lost,
-    default_screen_statistic,
-    half_width,
-)
+from dpmic_jax.screening.plan import Plan
+from dpmic_jax.screening.planning import Rule, check_not_lost, default_screen_statistic
 from dpmic_jax.screening.queries import Ask
 from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
 from dpmic_jax.version import __version__
@@ -45,6 +40,7 @@ def screen(
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
     records_per_person: int = 1,
+    relative: Sequence[str] = (),
     statistic: MICr | Rule = default_screen_statistic,
     resources: Resources = DEFAULT,
     devices: Sequence[Device] = (),
@@ -68,6 +64,8 @@ def screen(
       ledger: a ledger to charge. Without one, account for the cost yourself.
       out: the folder of the run, from which it can be resumed.
       records_per_person: largest number of records of one person.
+      relative: columns with rare values, such as flags. Their distance from themselves is released
+        too, with the same noise, and distances are shown relative to it (`results.relative`).
       statistic: a `MICr`, or a rule (n, epsilon for each pair) -> MICr.
       resources: memory, records read at a time, pairs stored together.
       devices: devices of this machine, over which pairs are split.
@@ -94,6 +92,7 @@ def screen(
         delta=delta,
         statistic=statistic,
         relation=relation,
+        relative=tuple(relative),
     )
     size = tiling(plan, source.bounds, resources).size
 
@@ -133,7 +132,7 @@ def _result(
         mic, lower, upper = estimates(found.distances, plan.distances, plan.n)
         noise_sd = None
     else:
-        reach = half_width(plan.values, plan.ask, plan.noised, selected=plan.choice is not None)
+        reach = plan.workload.half_width(plan.values, plan.choice)
         mic, noise_sd = found.micr, plan.values.sd
         lower, upper = np.clip(mic - reach, 0, 1), np.clip(mic + reach, 0, 1)
     return ScreenResult(
@@ -145,6 +144,9 @@ def _result(
         noise_sd=noise_sd,
         distance=found.distances,
         distance_noise_sd=plan.distances.sd,
+        own=dict(zip(plan.relative, found.own.tolist(), strict=True)),
+        # A ratio has up to three noisy values.
+        own_half_width=plan.workload.half_width(plan.distances, plan.choice, together=3),
         dependence_threshold=plan.dependence_level,
         candidates=len(plan.pairs),
         ask=str(plan.ask),

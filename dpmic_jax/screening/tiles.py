@@ -27,7 +27,7 @@ from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.runs.encryption import decrypt, encrypt
 from dpmic_jax.screening.noises import Choice, ValueNoise
-from dpmic_jax.screening.planning import Plan
+from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.queries import Above, Positions
 
 Progress = Callable[[int], object]
@@ -95,7 +95,7 @@ class Tiling(NamedTuple):
 def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling:
     """Hold the codes of all records if they fit, else the counts of as many pairs as fit."""
     no_records = [np.zeros(0)] * len(bounds)
-    cut, pairs = plan.measured.cut(no_records, bounds), len(plan.pairs)
+    cut, pairs = plan.measured.cut(no_records, bounds), len(plan.scored)
     # Twice: once as they are read, and once on the device.
     codes = 2 * plan.n * streaming.code_bytes(cut)
     if codes <= resources.memory:
@@ -129,7 +129,7 @@ class TileScorer:
             # Sources make pieces of this size; only their codes, which are smaller, are joined.
             cut = streaming.joined(self._cuts(min(_PIECE, resources.rows)), plan.n)
             self._scorer = batch.scorer(
-                cut, self._gains, devices=devices, pairs=len(plan.pairs), tile=self._tiling.size
+                cut, self._gains, devices=devices, pairs=len(plan.scored), tile=self._tiling.size
             )
 
     def _cuts(self, rows: int) -> Iterator[BinnedTable]:
@@ -173,7 +173,7 @@ class TileScorer:
           key: the key of the run.
           progress: called with the number of pairs that were scored since the last call.
         """
-        plan, pairs = self._plan, self._plan.pairs
+        plan, pairs = self._plan, self._plan.scored
         tiles = [pairs[number * size : (number + 1) * size] for number in numbers]
         noises = _scores(plan, plan.choice, key) if plan.choice else _values(plan, key)
         points = self._points(np.concatenate(tiles), [lattice for _, lattice, _ in noises])
@@ -235,7 +235,7 @@ def largest_pairs(plan: Plan, points: Points) -> Int[np.ndarray, " kept"]:
     distances = points[:, 0]
     order = np.argsort(-distances, kind="stable")[: plan.released]
     if isinstance(plan.ask, Above):
-        order = order[distances[order] >= plan.distances.lattice.top * plan.threshold]
+        order = order[distances[order] >= plan.distances.lattice.top * plan.workload.threshold]
     return np.sort(order)
 
 

@@ -123,7 +123,7 @@ def test_micr_is_released_where_it_can_be_read_and_costs_little_of_what_is_found
     assert rich.values is not None
     assert poor.values is poor.statistic is None
     # At most a quarter more than if all of epsilon were for distances, and as little as that takes.
-    alone = rich.smallest_by(rich.noises._replace(distances=all_of(rich, 4.0)))
+    alone = rich.workload.smallest(rich.noises._replace(distances=all_of(rich, 4.0)))
     assert alone < rich.smallest <= 1.25 * alone
     assert rich.distances.epsilon in (Fraction(1, 2), Fraction(1), Fraction(2))
 
