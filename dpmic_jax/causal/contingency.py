@@ -74,6 +74,11 @@ class _Contingency(CodedTest, ABC):
         check(queries, self.data.categories)
         return Fraction(LARGEST_SCORE)
 
+    @property
+    def largest(self) -> float:
+        """Where scores are clipped."""
+        return float(LARGEST_SCORE)
+
     def points(self, queries: Sequence[Query], lattice: Lattice) -> Int64[np.ndarray, " queries"]:
         """Scores in lattice steps, rounded down.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import groupby
+from math import comb
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, Int64, Key
 
 from dpmic_jax.causal.answers import AnswerStore
+from dpmic_jax.causal.decisions import Comparison, Decision
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.score_lattice import (
     TOP,
@@ -60,6 +62,18 @@ class EMPC(Search):
         queries = queries_of_level(complete(data.columns), data.columns, 0)
         lattice = level_lattice(make(data).sensitivity(queries))
         self._examination(lattice, self.each(data.columns, self.levels * len(queries)))
+
+    @property
+    def fewer(self) -> str:
+        """What leaves more epsilon to each release, in words."""
+        return "fewer columns or a smaller max_order"
+
+    def decision(self, data: Coded, make: Make, query: Query) -> Decision:
+        """The noise on the score of a candidate: one of several has half of the share."""
+        several = comb(data.columns - 2, len(query.given)) > 1
+        epsilon = self.each(data.columns, (1 + several) * self.releases(data.columns))
+        noise = float(make(data).sensitivity([query]) / epsilon)
+        return Decision((Comparison(float(self.threshold), noise),))
 
     def _skeleton(
         self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore

@@ -37,6 +37,11 @@ class MarginalMICr(CodedTest):
         self._check(queries)
         return min(Fraction(1), sensitivity.integer_path(self.statistic, self.n))
 
+    @property
+    def largest(self) -> float:
+        """1, the largest MICr."""
+        return 1.0
+
     def points(self, queries: Sequence[Query], lattice: Lattice) -> Int64[np.ndarray, " queries"]:
         """floor(score 2^bits), computed in integers."""
         values, bits = self._values(queries), lattice.bits - VALUE_BITS

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import comb
 from typing import NamedTuple
 
-from dpmic_jax.causal.queries import Query
 from dpmic_jax.causal.search import Make, Search, empty_codes
 from dpmic_jax.dp.accounting.events import PureDP
 
@@ -18,13 +17,17 @@ class Level(NamedTuple):
       queries: the most queries, those of a graph from which no edge has been removed.
       sensitivity: the most that one record moves a score, conditioning on the columns with the
         most categories.
-      noise: scale of the noise: sensitivity / epsilon of one release.
+      noise: scale of the noise on a score.
+      smallest: the smallest score whose edge is kept with 95 % probability in one test.
+      kept: probability that one test keeps an edge whose score is 0.
     """
 
     order: int
     queries: int
     sensitivity: float
     noise: float
+    smallest: float
+    kept: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,7 @@ class SearchPreview:
     n: int
     test: str
     levels: tuple[Level, ...]
+    largest: float
 
     @property
     def releases(self) -> int:
@@ -55,15 +59,32 @@ class SearchPreview:
             ("releases", str(self.releases)),
             ("epsilon for each release", f"{float(each):.4g}"),
             ("independent at a score of", f"at most {float(search.exact_threshold):g}"),
-            *(
-                (
-                    f"order {level.order}",
-                    f"at most {level.queries} queries, a record moves a score by "
-                    f"{level.sensitivity:.4g}, noise scale {level.noise:.4g}",
-                )
-                for level in self.levels
+            ("largest score", f"{self.largest:.4g}"),
+            *(line for level in self.levels for line in self._level_lines(level)),
+            *self._refused(),
+        ]
+
+    def _level_lines(self, level: Level) -> list[tuple[str, str]]:
+        known = f"{level.smallest / (self.largest or 1):.2g} of the largest"
+        reach = known if level.smallest <= self.largest else "which no pair of columns has"
+        return [
+            (
+                f"order {level.order}",
+                f"at most {level.queries} queries, a record moves a score by "
+                f"{level.sensitivity:.4g}, noise scale {level.noise:.4g}",
+            ),
+            (
+                f"kept at order {level.order}",
+                f"from a score of {level.smallest:.3g} on with 95 % probability, {reach}; "
+                f"a score of 0 with a probability of {level.kept:.2g}",
             ),
         ]
+
+    def _refused(self) -> list[tuple[str, str]]:
+        order = len(self.levels)
+        if order > min(self.search.max_order, self.columns - 2):
+            return []
+        return [(f"order {order}", "cannot be asked: the search ends before it, and keeps edges")]
 
     def __str__(self) -> str:
         width = max(len(label) for label, _ in self.lines())
@@ -84,16 +105,22 @@ def preview_search(
     data = empty_codes(n, categories)
     search.check(data, make)  # the same refusals as of `discover`
     test, columns = make(data), len(categories)
-    each = search.each(columns, search.releases(columns))
-    # The sensitivity grows with the number of blocks: the largest columns give the worst case.
-    largest_first = sorted(range(columns), key=lambda column: -categories[column])
-    levels = []
-    for order in range(min(search.max_order, columns - 2) + 1):
-        given = tuple(sorted(largest_first[:order]))
-        x, y = sorted(largest_first[order : order + 2])
-        sensitivity = test.sensitivity([Query(x, y, given)])
-        queries = comb(columns, 2) * comb(columns - 2, order)
-        levels.append(Level(order, queries, float(sensitivity), float(sensitivity / each)))
+    levels = tuple(
+        Level(
+            order,
+            comb(columns, 2) * comb(columns - 2, order),
+            float(test.sensitivity([query])),
+            decision.noise,
+            decision.smallest_kept,
+            1 - decision.removed(0.0),
+        )
+        for order, (query, decision) in enumerate(search.decisions(data, make))
+    )
     return SearchPreview(
-        search=search, columns=columns, n=n, test=type(test).__name__, levels=tuple(levels)
+        search=search,
+        columns=columns,
+        n=n,
+        test=type(test).__name__,
+        levels=levels,
+        largest=test.largest,
     )

@@ -7,12 +7,14 @@ seems independent, and a noisy score on all records decides (docs/causal.md, The
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import expm1, log1p, sqrt
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int32, Key
 
 from dpmic_jax.causal.answers import AnswerStore
+from dpmic_jax.causal.decisions import Comparison, Decision
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.round_search import Finding, Round, by_rounds
 from dpmic_jax.causal.score_lattice import (
@@ -103,6 +105,30 @@ class PrivPC(Search):
         if self.subsample > data.n:
             raise ValueError(f"expected subsample <= n = {data.n}, got {self.subsample}")
         self._level(data, make, queries_of_level(complete(data.columns), data.columns, 0))
+
+    @property
+    def fewer(self) -> str:
+        """What leaves more epsilon to each release, in words."""
+        return "fewer columns or rounds"
+
+    def decision(self, data: Coded, make: Make, query: Query) -> Decision:
+        """The noise of a sieve, and of an examination.
+
+        Scores grow with the root of the number of records, so a subsample is expected to have
+        sqrt(m / n) of the score on all records.
+        """
+        epsilon = min(self.each(data.columns, 2 * self.rounds), _LARGEST_EPSILON)
+        share = self.subsample / data.n
+        # e' = ln(1 + (n/m)(e^e - 1))
+        inner = log1p(expm1(float(epsilon)) / share)
+        on_subsample = make(data.take(np.arange(self.subsample))).sensitivity([query])
+        unit, limit = float(on_subsample) / inner, float(self.threshold)
+        return Decision(
+            (
+                Comparison(limit + float(self.tweak), 4 * unit, 2 * unit, sqrt(share)),
+                Comparison(limit, float(make(data).sensitivity([query]) / epsilon)),
+            )
+        )
 
     def _skeleton(
         self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore

@@ -95,6 +95,14 @@ class DependenceTest(Protocol):
         """
         ...
 
+    @property
+    def largest(self) -> float:
+        """The largest score of a query without given columns, whatever the data.
+
+        It depends on n and the numbers of categories only.
+        """
+        ...
+
     def points(self, queries: Sequence[Query], lattice: Lattice) -> Int64[np.ndarray, " queries"]:
         """floor(score 2^bits), exact, for the private path; at most `MOST_STEPS`.
 

@@ -81,11 +81,13 @@ class CausalResult:
       found: the skeleton, with columns by number, and its separating sets.
       privacy: the privacy statement; None if the search had no noise, and the graph must not be
         published.
+      caution: what noise may have done to the graph, by public numbers; empty if little.
     """
 
     names: tuple[str, ...]
     found: Skeleton
     privacy: CausalStatement | None
+    caution: str = ""
 
     def __post_init__(self):
         object.__setattr__(self, "names", _names(self.names, self.found.columns))
@@ -134,6 +136,7 @@ class CausalResult:
                 for edge, sets in self.separating_sets.items()
             ],
             "finished": self.finished,
+            "caution": self.caution,
             "privacy": self.privacy.to_dict() if self.privacy else _NOT_PRIVATE,
         }
 
@@ -155,7 +158,13 @@ class CausalResult:
         sets = {(x, y): tuple(map(tuple, given)) for x, y, given in skeleton["separating_sets"]}
         edges = frozenset((x, y) for x, y in skeleton["edges"])
         found = Skeleton(len(names), edges, sets, content["finished"])
-        return cls(names=names, found=found, privacy=CausalStatement.from_dict(content["privacy"]))
+        return cls(
+            names=names,
+            found=found,
+            privacy=CausalStatement.from_dict(content["privacy"]),
+            # Results of earlier versions have none.
+            caution=content.get("caution", ""),
+        )
 
     @property
     def _edges(self) -> set[tuple[str, str]]:
@@ -170,6 +179,8 @@ class CausalResult:
         ]
         if not self.finished:
             lines.append("The search stopped early: edges that were not tested fully are kept.")
+        if self.caution:
+            lines.append(self.caution)
         lines.append(self.privacy.line if self.privacy else _NOT_PRIVATE)
         return "\n".join(lines)
 

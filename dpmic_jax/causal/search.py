@@ -13,9 +13,12 @@ from jaxtyping import Array, Key
 
 from dpmic_jax.causal.answers import AnswerStore, stored_in
 from dpmic_jax.causal.budget_split import Allowance
-from dpmic_jax.causal.queries import Coded, DependenceTest
+from dpmic_jax.causal.decisions import Decision
+from dpmic_jax.causal.power import caution, check_not_lost
+from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.causal.result import CausalResult, CausalStatement
+from dpmic_jax.causal.score_lattice import LevelRefused, build_or_refuse
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
 from dpmic_jax.dp.accounting.callables import callable_name
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
@@ -75,6 +78,33 @@ class Search(ABC):
         Only the shape and the categories of `data` may matter: this runs before the charge.
         """
 
+    @property
+    @abstractmethod
+    def fewer(self) -> str:
+        """What leaves more epsilon to each release, in words."""
+
+    @abstractmethod
+    def decision(self, data: Coded, make: Make, query: Query) -> Decision:
+        """The noise that decides a query, in a graph from which no edge has been removed.
+
+        Only the shape and the categories of `data` matter.
+        """
+
+    def decisions(self, data: Coded, make: Make) -> list[tuple[Query, Decision]]:
+        """For each order that can be asked, a query with the most noise, and its decision."""
+        # The sensitivity grows with the number of blocks: the largest columns give the worst case.
+        largest = sorted(range(data.columns), key=lambda column: -data.categories[column])
+        found = []
+        for order in range(min(self.max_order, data.columns - 2) + 1):
+            x, y = sorted(largest[order : order + 2])
+            query = Query(x, y, tuple(sorted(largest[:order])))
+            try:
+                made = build_or_refuse(lambda query=query: self.decision(data, make, query))
+            except LevelRefused:
+                break  # the search ends here, too, and keeps the edges
+            found.append((query, made))
+        return found
+
     @abstractmethod
     def _skeleton(
         self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore
@@ -106,6 +136,7 @@ def discover(
     key: AnyKey,
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> CausalResult:
     """Find the graph of direct dependences, (epsilon, delta)-DP for everyone in the data.
 
@@ -122,6 +153,7 @@ def discover(
       key: `secret_key()`; or `seeded_key(seed)` for research, and the result says so.
       ledger: ledger file to charge. Without one, account for the result's event yourself.
       out: folder of the run, from which it can be resumed.
+      force: search even if noise will hide every dependence; else that is refused, uncharged.
     """
     secret, ledger_file = is_secret(key), open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
@@ -138,6 +170,7 @@ def discover(
     CausalResult(names=column_names, found=untested, privacy=None)  # refuses wrong names
     event = _event(empty, make, search)
     search.check(empty, make)
+    largest, decisions = make(empty).largest, [each for _, each in search.decisions(empty, make)]
     read_once = cache(lambda: data.read() if isinstance(data, TableCodes) else data)
     with charged_run(
         lambda run: replace(event, label=f"run {run}" if run else ""),
@@ -149,6 +182,12 @@ def discover(
         # With their positions, since subsamples are drawn by position: a resumed search has to
         # find the records in the same order.
         records=lambda: [(np.arange(data.n), *read_once().codes)],
+        check=lambda: (
+            force
+            or check_not_lost(
+                decisions[0], largest, threshold=float(search.threshold), fewer=search.fewer
+            )
+        ),
     ) as run:
         if run.result is not None:
             return CausalResult.from_json(run.result)
@@ -161,7 +200,12 @@ def discover(
             key_is_secret=secret,
             ledger=run.entry or "none",
         )
-        result = CausalResult(names=column_names, found=found, privacy=statement)
+        result = CausalResult(
+            names=column_names,
+            found=found,
+            privacy=statement,
+            caution=caution(decisions, largest),
+        )
         run.finish(result.to_json())
         return result
 

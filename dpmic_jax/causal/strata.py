@@ -98,6 +98,17 @@ class BlockTest(CodedTest, ABC):
         # The bound grows with the number of blocks.
         return self.bound(self.n, max(blocks(q, self.data.categories) for q in queries))
 
+    @property
+    def largest(self) -> float:
+        """The score of two columns that are the same and even, with as many categories as any two.
+
+        Without given columns no score is larger: tau and rho are at most those of the column with
+        fewer categories and itself, which are largest if its categories are even.
+        """
+        kinds = sorted(self.data.categories)[-2]
+        sizes = np.diff(np.arange(kinds + 1) * self.n // kinds)
+        return float(self.of_counts(np.diag(sizes)[None, None])[0])
+
     def points(self, queries: Sequence[Query], lattice: Lattice) -> Int64[np.ndarray, " queries"]:
         """floor(score 2^bits), exact: in floats where their error cannot matter, else in fractions.
 

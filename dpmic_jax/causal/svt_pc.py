@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Int64, Key
 
 from dpmic_jax.causal.answers import AnswerStore
+from dpmic_jax.causal.decisions import Comparison, Decision
 from dpmic_jax.causal.queries import Coded, DependenceTest, Query
 from dpmic_jax.causal.round_search import Finding, Round, by_rounds
 from dpmic_jax.causal.score_lattice import (
@@ -75,6 +76,20 @@ class SVTPC(Search):
         first = queries_of_level(complete(data.columns), data.columns, 0)
         lattice = level_lattice(make(data).sensitivity(first))
         self.round_mechanism(lattice, self.each(data.columns, self.rounds))
+
+    @property
+    def fewer(self) -> str:
+        """What leaves more epsilon to each release, in words."""
+        return "fewer columns or rounds"
+
+    def decision(self, data: Coded, make: Make, query: Query) -> Decision:
+        """The noise of a round on one query, and on the threshold.
+
+        A round that has passed over other queries has more likely a low threshold than a high one,
+        which removes less.
+        """
+        unit = float(make(data).sensitivity([query]) / self.each(data.columns, self.rounds))
+        return Decision((Comparison(float(self.threshold), 4 * unit, 2 * unit),))
 
     def _skeleton(
         self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore

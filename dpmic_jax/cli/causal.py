@@ -90,6 +90,7 @@ _SHARED = combine(
 @click.option(
     "--picture", type=click.Path(path_type=Path), help="Draw the graph to this picture file."
 )
+@click.option("--force", is_flag=True, help="Search even if noise will hide every dependence.")
 def causal(
     table: str,
     *,
@@ -100,6 +101,7 @@ def causal(
     ledger: str | None,
     seed: int | None,
     picture: Path | None,
+    force: bool,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -118,7 +120,15 @@ def causal(
             check_picture("--picture", picture, out)
         data = TableCodes(open_source(*parse_table(table, bounds)), bins)
         search = _search(len(data.names), data.n, **asked)
-        found = discover(data, _test(test), search, key=parse_key(seed), ledger=ledger, out=out)
+        found = discover(
+            data,
+            _test(test),
+            search,
+            key=parse_key(seed),
+            ledger=ledger,
+            out=out,
+            force=force,
+        )
         if picture is not None:
             from dpmic_jax.causal.drawing import draw
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import inf
 
 import numpy as np
 
@@ -43,6 +44,10 @@ class Halves:
     def sensitivity(self, queries):
         return Fraction(1, 2)
 
+    @property
+    def largest(self):
+        return self.n / 2 + float(self.offset)
+
     def points(self, queries, lattice):
         return np.array([int(self.score(query) * 2**lattice.bits // 1) for query in queries])
 
@@ -67,6 +72,10 @@ class Given:
 
     def sensitivity(self, queries):
         return Fraction(1)
+
+    @property
+    def largest(self):
+        return inf
 
     def points(self, queries, lattice):
         return np.floor(self.scores(queries) * 2**lattice.bits).astype(np.int64)
