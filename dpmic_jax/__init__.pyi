@@ -48,6 +48,9 @@ from .inference import (
     Permutation as Permutation,
 )
 from .inference import (
+    independence_test as independence_test,
+)
+from .inference import (
     permutation_p_values as permutation_p_values,
 )
 from .inference import (

@@ -113,10 +113,12 @@ def post_selection(
     control: Control = FAMILY_WISE,
     guard: Guard = MAX_INFORMATION,
     prior_events: Sequence[Event] = (),
+    force: bool = False,
 ) -> PostSelection:
     """Test which of the released pairs are dependent in the population, at a valid level.
 
-    The p-values are not private: they are for the analyst, not for release.
+    The p-values are not private: they are for the analyst, not for release. If no p-value of the
+    test could be small enough, that is known before any data is read, and refused.
 
     Args:
       result: result of `screen`, whose pairs are tested. Of a result with many pairs take the
@@ -132,6 +134,7 @@ def post_selection(
       guard: `MaxInformationCorrection()`, or `Bonferroni()`, which is better for few candidates.
       prior_events: events of other private releases from these records that influenced what is
         tested, such as `ledger.events`; the screen's own event may be among them.
+      force: compute the p-values even if no data could be called dependent.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"expected 0 < alpha < 1 (Theorem 1.3), got {alpha}")
@@ -142,6 +145,9 @@ def post_selection(
     events = tuple(dict.fromkeys((event, *prior_events)))
     selected = len(result.pairs)
     correction = guard.correction(events, alpha, selected=selected, candidates=result.candidates)
+    advice = _advice(test, control, guard, correction, selected, event.n, alpha)
+    if advice and not force:
+        raise ValueError(f"{advice} Pass force=True (--force) for the p-values all the same")
     source = open_source(table, bounds)
     _check_columns(source, result)
     if (n := source.validate()) != event.n:
@@ -158,7 +164,7 @@ def post_selection(
         alpha=alpha,
         error=control.error,
         correction=correction,
-        advice=_advice(test, control, guard, correction, selected, event.n, alpha),
+        advice=advice,
     )
 
 

@@ -10,7 +10,7 @@ draws, so they are seldom compiled anew.
 All arithmetic is in integers (`exact_gains`): a lane has the same value in any tile, on any device.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -36,7 +36,7 @@ from dpmic_jax.mic.coding import (
 from dpmic_jax.mic.kernel import BucketCounts, Layout, count
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
 from dpmic_jax.mic.statistics import BinnedTable
-from dpmic_jax.mic.xlogx import exact_gains
+from dpmic_jax.mic.xlogx import Gains, exact_gains
 
 OBSERVED = 0  # the draw in which nothing is shuffled
 MOST_DRAWS = 2**31 - 2  # the number of the last draw fits int32
@@ -109,15 +109,50 @@ def measured(
       devices: devices to run on; by default the first device of JAX's default backend.
       tile: the most lanes that a device scores at a time.
     """
+    gains, devices = exact_gains(table.n), devices or jax.devices()[:1]
+    run = _Tiles(table, pairs, draws, gains, key=noise_key(key), devices=devices, tile=tile)
+    for information in _with_bar(run, len(pairs) * len(draws)):
+        values = np.asarray(measure(read.characteristic(table.grids, information)))
+        if values.shape != information.shape[2:]:
+            raise ValueError("expected measure to give one number for each matrix, as mic does")
+        yield values
+
+
+def distances(
+    table: BinnedTable,
+    pairs: Int[np.ndarray, "pairs 2"],
+    draws: range,
+    *,
+    key: AnyKey,
+    devices: Sequence[Device] = (),
+    tile: int = 2**31,
+) -> Iterator[Int[np.ndarray, " lanes"]]:
+    """The distance from independence (D of `mic.distance`) of every pair in every draw.
+
+    The order, the chunks and the arguments are those of `measured`. Exact, so not private.
+
+    Args:
+      table: the columns, cut by `MICrAndDistance(micr=None)`.
+      pairs: the two columns of each pair; the second is shuffled.
+      draws: the draws to score; nothing is shuffled in draw 0.
+      key: key of the shuffles.
+      devices: devices to run on; by default the first device of JAX's default backend.
+      tile: the most lanes that a device scores at a time.
+    """
     devices = devices or jax.devices()[:1]
-    run = _Tiles(table, pairs, draws, key=noise_key(key), devices=devices, tile=tile)
-    with tqdm(total=len(pairs) * len(draws), unit="draw", disable=None, delay=1) as bar:
-        for information in run:
-            values = np.asarray(measure(read.characteristic(table.grids, information)))
-            if values.shape != information.shape[2:]:
-                raise ValueError("expected measure to give one number for each matrix, as mic does")
-            yield values
-            bar.update(len(values))
+    run = _Tiles(table, pairs, draws, None, key=noise_key(key), devices=devices, tile=tile)
+    for information in _with_bar(run, len(pairs) * len(draws)):
+        yield information[-1].max(axis=0)
+
+
+def _with_bar(
+    tiles: Iterable[Int[np.ndarray, "entries 2 lanes"]], lanes: int
+) -> Iterator[Int[np.ndarray, "entries 2 lanes"]]:
+    """The same tiles, with a bar on a terminal if they take more than a second."""
+    with tqdm(total=lanes, unit="draw", disable=None, delay=1) as bar:
+        for information in tiles:
+            yield information
+            bar.update(information.shape[2])
 
 
 class _Tiles:
@@ -128,6 +163,7 @@ class _Tiles:
         table: BinnedTable,
         pairs: Int[np.ndarray, "pairs 2"],
         draws: range,
+        gains: Gains | None,
         *,
         key: Key[Array, ""],
         devices: Sequence[Device],
@@ -143,8 +179,9 @@ class _Tiles:
         # A power of two: a layout is compiled, and few layouts serve tables of all sizes.
         layout = layout._replace(pairs=min(layout.pairs, 1 << (room.bit_length() - 1)))
         self._room, self._tile = layout.pairs, min(tile, layout.pairs)
-        self._codes, gains = on_devices(self._mesh, (codes, exact_gains(table.n)))
-        self._optimise = batch.Optimiser(layout, self._mesh, gains, self._others(layout))
+        self._codes, gains = on_devices(self._mesh, (codes, gains))
+        n = table.n if gains is None else None  # which distances need, and no information
+        self._optimise = batch.Optimiser(layout, self._mesh, gains, self._others(layout), n=n)
         self._lay_out, self._count, _ = self._optimise.others
 
     def _others(self, layout: Layout) -> list[Call]:

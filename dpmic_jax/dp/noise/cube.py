@@ -89,7 +89,11 @@ class CubeNoise:
 
     def radius(self, key: AnyKey) -> int:
         """Draw R. As secret as the key: do not store, print or send it."""
-        bits, (mode, width) = random_bits(key), self._proposal
+        return self.radius_from(random_bits(key))
+
+    def radius_from(self, bits: "RandomBits") -> int:
+        """Draw R from the next of some random bits; as secret as these."""
+        mode, width = self._proposal
         while True:
             block, right = 0, bits.take(1)
             while bits.take(1):
