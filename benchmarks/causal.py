@@ -113,7 +113,14 @@ def measured(
                     search.mechanism,
                     epsilon,
                     lambda search=search, data=data, key=key: (
-                        discover(data, make, search, names=network.names, key=seeded_key(key)).found
+                        discover(
+                            data,
+                            make,
+                            search,
+                            names=network.names,
+                            key=seeded_key(key),
+                            force=True,
+                        ).found
                     ),
                 )
 

@@ -49,6 +49,7 @@ _USEFUL_LEVEL = 0.001  # the smallest p-value of a test with 999 draws
     "--ledger", type=click.Path(), help="Ledger of other releases that influenced the selection."
 )
 @click.option("--top", type=click.IntRange(1), help="Test only this many of the strongest pairs.")
+@click.option("--force", is_flag=True, help="Test even if no data could be called dependent.")
 @click.option(
     "--seed",
     type=click.IntRange(0, 2**32 - 1),
@@ -71,6 +72,7 @@ def test(
     candidates: bool,
     ledger: str | None,
     top: int | None,
+    force: bool,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -117,6 +119,7 @@ def test(
             control=FalseDiscovery() if share else FamilyWise(),
             guard=Bonferroni() if candidates else MaxInformationCorrection(),
             prior_events=() if ledger is None else LedgerFile.open(ledger).events,
+            force=force,
         )
         click.echo(found.to_json() if as_json else repr(found))
 

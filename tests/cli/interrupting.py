@@ -89,7 +89,7 @@ class Place:
             "causal, out": ("causal", *data, "--force", "--out", self.out, *charge),
             "causal-plan": ("causal-plan", *public, "--epsilon", 1, "-n", 60),
             "report": ("report", self.result, *histograms, *charge),
-            "test": ("test", self.result, self.table, *public, *grids, "--draws", 9),
+            "test": ("test", self.result, self.table, *public, *grids, "--draws", 9, "--force"),
             "plan": ("plan", *public, "--epsilon", 1, "-n", 60),
             "ledger init": ("ledger", "init", self.made, *made),
             "ledger set-budget": ("ledger", "set-budget", self.ledger, "--epsilon", 20),

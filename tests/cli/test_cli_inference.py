@@ -42,7 +42,12 @@ def test_the_selected_pair_is_tested_at_the_level_of_its_screen(run):
 
 def test_other_ways_to_correct_and_to_count_are_options(run):
     words, ledger = run
-    by_candidates = json.loads(dpmic(*words, "--candidates", "--json").stdout)
+    # With 99 draws no data could pass the correction for six candidates.
+    refused = dpmic(*words, "--candidates")
+    assert refused.exit_code == 2
+    assert "No data can be called dependent" in refused.stderr
+    assert dpmic(*words, "--candidates", "--force").exit_code == 0
+    by_candidates = json.loads(dpmic(*words, "--candidates", "--draws", 199, "--json").stdout)
     assert by_candidates["hypotheses"] == 6
     assert by_candidates["level"] == 0.05
     assert "share" in json.loads(dpmic(*words, "--share", "--json").stdout)["error"]

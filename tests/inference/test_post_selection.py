@@ -137,7 +137,7 @@ def test_the_strongest_of_all_pairs_are_a_selection_too(table):
 def test_without_power_the_advice_names_an_epsilon_that_leaves_some(table, epsilon):
     result = screened(table, TopK(2), epsilon)
     test = Permutation(statistic=STATISTIC, draws=999)
-    found = after(result, table, test)
+    found = after(result, table, test, force=True)
     assert not found.rejected.any()
     assert "No data can be called dependent" in found.advice
     assert found.advice in repr(found)
@@ -146,6 +146,25 @@ def test_without_power_the_advice_names_an_epsilon_that_leaves_some(table, epsil
     # The smallest p-value, 1/1000, twice.
     assert corrected_level(0.05, PureDP(named * 0.95), n=N).level >= 0.002
     assert corrected_level(0.05, PureDP(named * 1.06), n=N).level < 0.002
+
+
+@pytest.mark.parametrize(("epsilon", "draws"), [(0.2, 999), (EPSILON, 9)])
+def test_a_test_that_no_data_could_pass_is_refused_before_any_is_read(table, epsilon, draws):
+    """The screen leaves too small a level, or the test has too few draws for it."""
+    result, test = screened(table, TopK(2), epsilon), Permutation(statistic=STATISTIC, draws=draws)
+    with pytest.raises(ValueError, match=r"No data can be called dependent.*--force") as refused:
+        after(result, Unread(), test)
+    enough = re.search(r"(\d+) draws or more", str(refused.value))
+    assert bool(enough) == (epsilon == EPSILON)
+    if enough:
+        assert after(result, table, replace(test, draws=int(enough[1]))).advice == ""
+
+
+class Unread:
+    """A table that fails whoever looks at it."""
+
+    def __getattribute__(self, name):
+        pytest.fail(f"the table was looked at: {name}")
 
 
 def test_a_dependent_pair_is_found_where_power_is_left(table):
@@ -159,7 +178,7 @@ def test_a_dependent_pair_is_found_where_power_is_left(table):
 
 def test_a_level_below_all_floats_rejects_nothing(table):
     """Also not a p-value that is 0.0 because it is below all floats, too."""
-    found = after(screened(table, TopK(2), 5.0), table, giving(0.0, 0.0))
+    found = after(screened(table, TopK(2), 5.0), table, giving(0.0, 0.0), force=True)
     assert found.correction.level == 0.0
     assert not found.rejected.any()
     assert "No data" in found.advice
@@ -190,6 +209,7 @@ def test_another_table_is_refused_without_quoting_it(result, table):
 
 
 def test_a_screen_that_released_nothing_leaves_nothing_to_test(result, table):
-    nothing = replace(result, pairs=np.zeros((0, 2), int), mic=np.zeros(0))
+    rows = dict.fromkeys(("mic", "lower", "upper", "distance"), np.zeros(0))
+    nothing = replace(result, pairs=np.zeros((0, 2), int), **rows)
     with pytest.raises(ValueError, match="released no pair"):
         after(nothing, table, giving())
