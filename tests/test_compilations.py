@@ -1,7 +1,5 @@
 """A program is compiled once, and serves tables of other lengths and with other columns."""
 
-from importlib import import_module
-
 import jax
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ from dpmic_jax import MICr, screen, seeded_key
 from dpmic_jax.inference import Permutation, null_law
 from dpmic_jax.mic import programs
 from dpmic_jax.mic.statistics import MICe
-from dpmic_jax.screening import AllPairs
+from dpmic_jax.screening import Against, AllPairs
 
 
 @pytest.fixture
@@ -37,36 +35,37 @@ def compiled():
 
 
 def engine(names):
-    return [name for name in names if name in ("jit(count)", "jit(optimise)")]
+    return [name for name in names if name in ("jit(count)", "jit(optimise)", "jit(distances)")]
 
 
-def test_a_screen_of_another_table_compiles_no_tile_program(compiled, monkeypatch):
-    """With default settings; what is called dependent is not what is looked at here.
+def test_a_screen_of_another_table_compiles_no_tile_program(compiled):
+    """With default settings. Plans with MICr share their programs, and so do plans without it.
 
     A device that is named takes part however few pairs there are: by default these are scored
     in numpy, if that is quicker than compiling.
     """
-    module = import_module("dpmic_jax.screening.screen")  # not the function of its name
-    monkeypatch.setattr(module, "dependence_level", lambda plan: 1.0)
 
-    def run(n, columns, devices=1, **settings):
+    def run(n, columns, devices=1, ask=AllPairs(), **settings):
         table = np.random.default_rng(n).random((n, columns))
         names = [f"column {i}" for i in range(columns)]
         screen(
             dict(zip(names, table.T, strict=True)),
             bounds=dict.fromkeys(names, (0.0, 1.0)),
             epsilon=1.0,
-            ask=AllPairs(),
+            ask=ask,
             key=seeded_key(1),
             devices=jax.devices()[:devices],
             **settings,
         )
         return engine(compiled())
 
-    assert set(run(20_000, 12)) == {"jit(count)", "jit(optimise)"}
-    assert run(14_321, 17) == []
+    assert set(run(20_000, 12)) == {"jit(count)", "jit(optimise)", "jit(distances)"}
+    assert run(16_321, 12) == []
+    # Of 136 pairs the budget affords no MICr.
     assert run(14_321, 17, devices=0) == []
-    assert run(14_321, 17, statistic=MICr(B=7, c=2)) != []
+    assert set(run(14_321, 17)) == {"jit(count)", "jit(distances)"}
+    assert run(15_000, 23) == []
+    assert run(14_321, 12, statistic=MICr(B=7, c=2), ask=Against("column 0")) != []
 
 
 def test_tests_of_independence_of_other_pairs_and_draws_compile_nothing(compiled):

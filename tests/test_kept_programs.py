@@ -107,9 +107,9 @@ def commands(folder):
         ("screen", table, *public, "--epsilon", 50, *grids, "--devices", 2, "--out", run),
         ("screen", table, *public, "--epsilon", 50, *grids, "--devices", 2, "--ask", "top:2"),
         ("bounds", "learn", table, "--within", public[1], "--epsilon", 50),
-        ("test", run / "result.json", table, *public, *grids, "--draws", 9, "--candidates"),
+        ("test", run / "result.json", table, *public, *grids, "--draws", 9, "--force"),
         ("report", run, "--histogram", "zq_dose,zq_age", "--data", table, *public, "--epsilon", 9),
-        ("causal", table, *public, "--epsilon", 5),
+        ("causal", table, *public, "--epsilon", 5, "--force"),
     )
     return [[str(word) for word in words] for words in asked]
 

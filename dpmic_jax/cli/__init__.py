@@ -10,12 +10,14 @@ from dpmic_jax.cli.bounds import bounds
 from dpmic_jax.cli.causal import causal, causal_plan
 from dpmic_jax.cli.data import data
 from dpmic_jax.cli.demo import demo
+from dpmic_jax.cli.independence import independence
 from dpmic_jax.cli.inference import test, units
 from dpmic_jax.cli.ledger import ledger
 from dpmic_jax.cli.pairwise import pairwise
 from dpmic_jax.cli.paper import paper
+from dpmic_jax.cli.plan import plan
 from dpmic_jax.cli.report import report
-from dpmic_jax.cli.screen import plan, screen
+from dpmic_jax.cli.screen import screen
 from dpmic_jax.cli.warm_up import warm_up
 
 
@@ -39,6 +41,7 @@ for command in (
     screen,
     plan,
     report,
+    independence,
     test,
     units,
     causal,

@@ -75,13 +75,14 @@ RUN = combine(
     SEED,
 )
 # Of a plan, which reads no table.
+COLUMNS = click.option(
+    "--columns", type=click.IntRange(2), help="Number of columns, if there is no bounds file."
+)
 SIZE = combine(
     click.option(
         "--records", "-n", type=click.IntRange(4), required=True, help="Number of records."
     ),
-    click.option(
-        "--columns", type=click.IntRange(2), help="Number of columns, if there is no bounds file."
-    ),
+    COLUMNS,
 )
 
 
@@ -93,6 +94,11 @@ def parse_key(seed: int | None) -> Any:
         return secret_key()
     click.echo("Warning: seeded: not for release.", err=True)
     return seeded_key(seed)
+
+
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Column names, separated by commas."""
+    return () if text is None else tuple(text.split(","))
 
 
 def parse_ask(text: str) -> Any:

@@ -2,12 +2,17 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, parse_key, parse_table
+
+if TYPE_CHECKING:
+    from dpmic_jax.results import ScreenResult
+    from dpmic_jax.results.power_curve import PowerCurve
 
 
 @click.command()
@@ -88,8 +93,19 @@ def report(
                 "page itself needs none of them"
             )
         shown = result if top is None else result.top(top)
-        shown.to_html(out, histograms=histograms)
+        shown.to_html(out, histograms=histograms, curve=_curve(result))
         click.echo(out)
+
+
+def _curve(result: "ScreenResult") -> "PowerCurve | None":
+    """What the screen would find at other epsilons; None if its event does not have its query."""
+    from dpmic_jax.dp.accounting.events import Event
+
+    if "ask" not in dict(Event.from_json(result.statement.event).settings):
+        return None
+    from dpmic_jax.screening.curve import curve_of  # imports JAX
+
+    return curve_of(result)
 
 
 def _folder(source: Path, *asked: object) -> Path:

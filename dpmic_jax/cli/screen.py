@@ -1,4 +1,4 @@
-"""`dpmic screen` and `dpmic plan`: a screen of a table, and a preview of its cost and power."""
+"""`dpmic screen`: a private screen of a table."""
 
 import json
 import time
@@ -17,19 +17,18 @@ from dpmic_jax.cli.options import (
     JSON,
     RECORDS_PER_PERSON,
     RUN,
-    SIZE,
     TABLE,
-    check_columns,
     check_picture,
     combine,
     parse_ask,
     parse_key,
+    parse_names,
     parse_statistic,
     parse_table,
 )
 
-_SHARED = combine(
-    click.option("--epsilon", type=float, required=True, help="Epsilon of the whole screen."),
+# Of a screen and of its plan.
+SHARED = combine(
     DELTA,
     click.option(
         "--ask",
@@ -68,9 +67,14 @@ _SHARED = combine(
 
 @click.command()
 @TABLE
-@_SHARED
+@click.option("--epsilon", type=float, required=True, help="Epsilon of the whole screen.")
+@SHARED
 @RUN
 @click.option("--force", is_flag=True, help="Screen even if noise will hide every dependence.")
+@click.option(
+    "--relative",
+    help="Columns with rare values, such as a,b: show distances relative to what they allow.",
+)
 @click.option("--dask", help="Address of a Dask scheduler, such as tcp://host:8786.")
 @click.option(
     "--devices",
@@ -94,6 +98,7 @@ def screen(
     ledger: str | None,
     seed: int | None,
     force: bool,
+    relative: str | None,
     dask: str | None,
     devices: int,
     heatmap: Path | None,
@@ -111,7 +116,7 @@ def screen(
         from dpmic_jax.screening import screen as run
 
         data, public = parse_table(table, bounds)
-        settings = _settings(**asked)
+        settings = {**screen_settings(**asked), "relative": parse_names(relative)}
         if heatmap is not None:  # before the charge, which a bad path must not waste
             check_picture("--heatmap", heatmap, out)
         with _client(dask) as client:
@@ -138,26 +143,8 @@ def screen(
         print_seconds(started)
 
 
-@click.command()
-@_SHARED
-@SIZE
-def plan(
-    *, bounds: str | None, as_json: bool, records: int, columns: int | None, **asked: Any
-) -> None:
-    """Preview the cost and power of a screen without reading data."""
-    with exit_codes():
-        cache_compiled_programs()
-        from dpmic_jax.data.schema import read_schema
-        from dpmic_jax.screening import preview
-
-        check_columns(bounds, columns)
-        names = columns or [name for name, _ in read_schema(bounds or "").columns]
-        settings = _settings(**asked)
-        found = preview(columns=names, n=records, **settings)
-        click.echo(json.dumps(dict(found.lines())) if as_json else str(found))
-
-
-def _settings(
+def screen_settings(
+    *,
     epsilon: float,
     delta: float,
     ask: str,

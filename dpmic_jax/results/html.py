@@ -23,6 +23,7 @@ from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.results import svg
 from dpmic_jax.results.export import limits
 from dpmic_jax.results.histograms import Cells, Histograms
+from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.results.statement import SEEDED
 from dpmic_jax.results.text import short, summary
 
@@ -37,7 +38,7 @@ _SIDE = 300.0  # pixels of a histogram's side
 _LONGEST = 200  # characters of a name in the table
 
 
-def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
+def page(result: "ScreenResult", histograms: Sequence[Histograms], curve: PowerCurve | None) -> str:
     """The text of the whole page, which is the same for the same release."""
     for group in histograms:
         group.check(result)
@@ -63,6 +64,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
         limits=escape(limits(result)),
         rows=_rows(result, shown),
         pairs=len(result.mic),
+        curve="" if curve is None else _curve(curve),
         histograms="".join(map(_section, histograms)),
         version=escape(result.statement.version),
     )
@@ -185,6 +187,13 @@ def _cell(value: float) -> str:
 
 def _number(value: float) -> str:
     return f'<data value="{value!r}">{value:.3f}</data>'
+
+
+def _curve(curve: PowerCurve) -> str:
+    return (
+        '<section id="power"><h2>What such a screen finds</h2><figure class="curve">'
+        f"{curve.svg()}<figcaption><p>{escape(curve.caption())}</p></figcaption></figure></section>"
+    )
 
 
 def _section(group: Histograms) -> str:

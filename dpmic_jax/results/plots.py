@@ -12,6 +12,7 @@ from dpmic_jax.results.text import short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from dpmic_jax.results.power_curve import PowerCurve
     from dpmic_jax.results.screen_result import ScreenResult
 
 # From light to dark in every kind of colour vision; the grey of missing values is not in it.
@@ -114,6 +115,29 @@ class Plots:
         ax.spines[:].set_visible(False)
         _caption(ax, result, f"{edges.sum()} pairs above {threshold:.3g}")
         return ax
+
+
+def draw_curve(curve: "PowerCurve", ax: "Axes | None") -> "Axes":
+    """The smallest MIC that is found against epsilon, with a dot at the screen's own epsilon."""
+    ax = _canvas(ax, 3.6)
+    ax.plot(
+        [point.epsilon for point in curve.found],
+        [point.mic for point in curve.found],
+        color="#225ea8",
+        marker=".",
+    )
+    if math.isfinite(curve.own.mic):
+        ax.plot(curve.epsilon, curve.own.mic, color=_WARNING, marker="o", linestyle="none")
+    ends = curve.points[0].epsilon, curve.points[-1].epsilon
+    ax.set(xscale="log", yscale="log", xlim=ends, ylim=(curve.lowest, 1))
+    ax.set(xlabel="epsilon", ylabel="smallest MIC found")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+    ax.grid(color=_NOT_RELEASED, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.set_title(f"{curve.asked}, n = {curve.n}, delta = {curve.delta:g}", loc="left", fontsize=8)
+    return ax
 
 
 def _heatmap(

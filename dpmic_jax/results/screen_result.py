@@ -19,6 +19,7 @@ from dpmic_jax.results import export, html
 from dpmic_jax.results import text as show
 from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.plots import Plots
+from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.results.relative import RelativeDistances, relative_distances
 from dpmic_jax.results.statement import Statement
 
@@ -284,6 +285,7 @@ class ScreenResult:
         path: str | os.PathLike[str] | None = None,
         *,
         histograms: Sequence[Histograms] = (),
+        curve: PowerCurve | None = None,
     ) -> str:
         """A self-contained HTML page, which is also written to `path`, if one is given.
 
@@ -292,8 +294,9 @@ class ScreenResult:
         Args:
           path: the file to write.
           histograms: histograms of columns of the same table, released separately.
+          curve: what such a screen finds at other epsilons, from `preview(...).curve()`.
         """
-        text = html.page(self, histograms)
+        text = html.page(self, histograms, curve)
         if path is not None:
             export.write_text(path, text)
         return text

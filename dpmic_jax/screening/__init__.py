@@ -7,6 +7,7 @@ from dpmic_jax.screening.preview import Preview, preview
 from dpmic_jax.screening.private_bounds import LearnedBounds, learn_bounds
 from dpmic_jax.screening.queries import Above, Against, AllPairs, Ask, Between, TopK
 from dpmic_jax.screening.screen import screen
+from dpmic_jax.screening.solve import fewest_records, largest_k, smallest_epsilon
 from dpmic_jax.screening.tiles import Resources
 
 __all__ = [
@@ -21,8 +22,11 @@ __all__ = [
     "TopK",
     "create_ledger",
     "default_screen_statistic",
+    "fewest_records",
+    "largest_k",
     "learn_bounds",
     "preview",
     "release_histograms",
     "screen",
+    "smallest_epsilon",
 ]

@@ -20,7 +20,7 @@ smallest distance, by public numbers only. The whole screen is charged as one ev
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -80,7 +80,7 @@ def plan(
     delta: float,
     statistic: MICr | Rule,
     relation: ReplaceOne,
-    relative: Names = (),
+    relative: Sequence[str] = (),
     label: str = "",
 ) -> Plan:
     """Plan a screen without its data, or raise an error if it is impossible."""
@@ -98,16 +98,18 @@ def plan(
     ways = list(_ways(size, budget))
     found = [size.smallest(way) for way in ways]
     best = min(range(len(ways)), key=found.__getitem__)
-    kept = {described(way): each for way, each in zip(ways, found, strict=True)}
-    kept.pop(described(ways[best]))
     chosen = _with_micr(ways[best], found[best], size, budget, statistic)
+    # The best of each name; that of the best way itself stays if the chosen one has MICr too.
+    ranked = sorted(zip(found, ways, strict=True), key=lambda each: -each[0])
+    kept = {described(way): each for each, way in ranked}
+    kept.pop(described(chosen), None)
     event = Event(
         mechanism=f"screen: {type(ask).__name__}",
         guarantee=chosen.guarantee,
         relation=relation,
         n=n,
         sensitivity=_sensitivity(size),
-        settings=_settings(chosen, ask, n, relative),
+        settings=_settings(chosen, ask, n, tuple(relative)),
         label=label,
     )
     return Plan(
@@ -116,14 +118,14 @@ def plan(
         ask=ask,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        relative=relative,
+        relative=tuple(relative),
         noises=chosen,
         others=tuple(kept.items()),
         event=event,
     )
 
 
-def _check_relative(relative: Names, names: Names, paired: set[str]) -> None:
+def _check_relative(relative: Sequence[str], names: Names, paired: set[str]) -> None:
     if isinstance(relative, str) or len(set(relative)) < len(relative):
         raise ValueError("expected relative to be a list of column names, each once")
     for name in relative:

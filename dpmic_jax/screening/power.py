@@ -162,7 +162,7 @@ def _exponential_above(x: Line) -> Line:
 
 
 def _gumbel_above(x: Line) -> Line:
-    return -np.expm1(-np.exp(-x))
+    return -np.expm1(-np.exp(np.minimum(-x, 700)))  # beyond which it overflows, and 1 is left
 
 
 def expected_count(chance: float, runs: int, *, share: float = 0.99) -> tuple[int, int]:

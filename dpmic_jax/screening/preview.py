@@ -1,17 +1,23 @@
 """`preview`: the cost and the power of a screen, before any data is read."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dpmic_jax.dp.accounting.events import ReplaceOne
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.screening import planning
-from dpmic_jax.screening.calibration import mic_of
+from dpmic_jax.screening.curve import curve, typical_mic
 from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
 from dpmic_jax.screening.power import LARGEST, chosen_chance, ranked_chance
 from dpmic_jax.screening.queries import Ask, TopK
 from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Seconds measured on one CPU core (`python -m benchmarks.screening`), for a rough estimate.
 _PER_CODE = 3e-8  # to read and bin a value
@@ -26,11 +32,13 @@ class Preview:
       plan: the data-independent plan.
       tiling: how pairs are grouped for scoring.
       seconds: a rough estimate of the run time.
+      statistic: MICr, or the rule that chooses it.
     """
 
     plan: Plan
     tiling: Tiling
     seconds: float
+    statistic: MICr | Rule
 
     @property
     def smallest_distance(self) -> float:
@@ -47,8 +55,20 @@ class Preview:
 
         Relationships of one MIC differ in their distance: those of few wiggles are found earlier.
         """
-        found = self.smallest_distance
-        return mic_of(found) if found <= LARGEST else float("inf")
+        return typical_mic(self.smallest_distance)
+
+    @property
+    def found(self) -> bool:
+        """Whether any dependence is found; if not, noise hides even a MIC of 1."""
+        return math.isfinite(self.smallest)
+
+    def curve(self) -> PowerCurve:
+        """The smallest dependence that is found, at other epsilons around this one."""
+        return curve(self.plan, self.statistic)
+
+    def plot(self, ax: "Axes | None" = None) -> "Axes":
+        """Draw `curve` with matplotlib, on `ax` or in a new figure; the dot is this screen."""
+        return self.curve().plot(ax)
 
     def chance(self, strong: Sequence[float], weak: Sequence[float]) -> float:
         """The probability of a right answer if the pairs had these distances from independence.
@@ -72,6 +92,8 @@ class Preview:
                 ("B, c of MICr", f"{plan.statistic.B}, {plan.statistic.c:g}"),
                 ("noise on a MICr, sd", f"{plan.values.sd:.4g}"),
             ]
+        others = [f"{_mic(found)} by {what}" for what, found in plan.others]
+        others = [("other ways would find", "; ".join(others))] if others else []
         return [
             ("asked", str(plan.ask)),
             ("columns, records", f"{len(plan.names)}, {plan.n}"),
@@ -85,9 +107,8 @@ class Preview:
             ("noise on a distance, sd", f"{plan.distances.sd:.4g}"),
             *micr,
             ("called dependent above", f"a distance of {plan.dependence_level:.4g}"),
-            ("smallest distance found", _limited(self.smallest_distance)),
-            ("its MIC, typically", f"{self.smallest:.3g}"),
-            *((f"smallest by {what}", _limited(found)) for what, found in plan.others),
+            ("smallest MIC found, 95 %", _found(self.smallest_distance)),
+            *others,
             ("tiles of pairs", f"{self.tiling.tiles} of {self.tiling.size}"),
             ("passes over the table", f"1 to check, {self.tiling.passes} to count"),
             ("memory for codes or counts", f"{self.tiling.memory / 2**20:.0f} MB"),
@@ -107,6 +128,7 @@ def preview(
     delta: float = 0.0,
     ask: Ask,
     records_per_person: int = 1,
+    relative: Sequence[str] = (),
     statistic: MICr | Rule = default_screen_statistic,
     resources: Resources = DEFAULT,
 ) -> Preview:
@@ -115,7 +137,7 @@ def preview(
     Args:
       columns: names of the columns, or their number.
       n: number of records.
-      epsilon, delta, ask, records_per_person, statistic, resources: as for `screen`.
+      epsilon, delta, ask, records_per_person, relative, statistic, resources: as for `screen`.
     """
     if isinstance(columns, int):
         columns = [f"column {number}" for number in range(columns)]
@@ -127,19 +149,24 @@ def preview(
         delta=delta,
         statistic=statistic,
         relation=ReplaceOne(records_per_person),
+        relative=relative,
         label="preview",  # this event is never charged
     )
     work = tiling(plan, [(0.0, 1.0)] * len(plan.names), resources)
-    return Preview(plan=plan, tiling=work, seconds=_seconds(plan, work))
+    return Preview(plan=plan, tiling=work, seconds=_seconds(plan, work), statistic=statistic)
 
 
-def _limited(value: float) -> str:
-    if value <= LARGEST:
-        return f"{value:.3g}"
-    return f"none: even MIC = 1 is lost in noise ({value:.3g})"
+def _found(distance: float) -> str:
+    if distance <= LARGEST:
+        return f"{_mic(distance)}, typically (a distance of {distance:.3g})"
+    return f"none: even MIC = 1 is lost in noise (a distance of {distance:.3g})"
+
+
+def _mic(distance: float) -> str:
+    return f"{typical_mic(distance):.3g}" if distance <= LARGEST else "none"
 
 
 def _seconds(plan: Plan, work: Tiling) -> float:
     codes = (1 + work.passes) * plan.n * len(plan.names)
-    scoring = batch.seconds(plan.measured.grids(plan.n), plan.n, len(plan.pairs))
+    scoring = batch.seconds(plan.measured.grids(plan.n), plan.n, len(plan.scored))
     return _START + codes * _PER_CODE + scoring

@@ -1,5 +1,6 @@
 """The queries of a screen: values of many pairs, or the selection of a few pairs."""
 
+import ast
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
@@ -179,6 +180,21 @@ def canonical(ask: Ask) -> str:
         text = canonical(value) if isinstance(value, Ask) else repr(value)
         shown.append(f"{_IN_EVENTS.get(name, name)}={text}")
     return f"{type(ask).__name__}({', '.join(shown)})"
+
+
+def from_canonical(text: str) -> Ask:
+    """The query whose `canonical` text this is."""
+    call = ast.parse(text, mode="eval").body
+    kinds = {kind.__name__: kind for kind in (AllPairs, Against, Between, TopK, Above)}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        raise ValueError("expected a query as it is stored in events")
+    fields_of = {stored: name for name, stored in _IN_EVENTS.items()}
+    given = {}
+    for each in call.keywords:
+        inner = isinstance(each.value, ast.Call)
+        value = from_canonical(ast.unparse(each.value)) if inner else ast.literal_eval(each.value)
+        given[fields_of.get(str(each.arg), str(each.arg))] = value
+    return kinds[call.func.id](**given)
 
 
 def _position(names: Names, column: str, where: str) -> int:

@@ -92,7 +92,7 @@ def screen(
         delta=delta,
         statistic=statistic,
         relation=relation,
-        relative=tuple(relative),
+        relative=relative,
     )
     size = tiling(plan, source.bounds, resources).size
 

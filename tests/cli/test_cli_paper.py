@@ -111,18 +111,22 @@ def test_a_calibration_is_a_table_that_the_package_can_read(tmp_path, monkeypatc
     assert len(table["functions"]) == len(table["mic_star"]) == 189
 
 
-def test_levels_are_a_table_that_the_package_can_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(levels, "default_settings", lambda: {MICr(B=4, c=1): 4})
-    monkeypatch.setattr(levels, "RECORDS", (4,))
-    monkeypatch.setattr(levels, "COLUMNS", 3)
-    found = run("levels", "--out", tmp_path)
+def test_distances_are_a_table_that_the_package_can_read(tmp_path, monkeypatch):
+    few = list(dependences.few_values())
+    monkeypatch.setattr(dependences, "curves", lambda: few)
+    monkeypatch.setattr(distances, "RECORDS", (100,))
+    monkeypatch.setattr(distances, "DEVIATIONS", (0.02,))
+    monkeypatch.setattr(distances, "SETS", 1)
+    found = run("distances", "--out", tmp_path / "table.json")
     assert found.exit_code == 0, found.output
-    table = json.loads((tmp_path / "levels.json").read_text())
-    assert (table["command"], table["columns"]) == ("dpmic paper levels", 3)
-    assert set(table["MICr"][0]) == {"B", "c", "ratio", "n", "mean", "deviation"}
-    monkeypatch.setattr(levels, "COLUMNS", 4)
-    refused = run("levels", "--out", tmp_path)
-    assert "other settings" in refused.output
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert table["command"] == "dpmic paper distances"
+    assert set(table) == set(json.loads(SHIPPED.read_text()))
+    assert np.shape(table["typical"]) == (STEPS + 1,)
+    assert np.shape(table["quantiles"]) == np.shape(calibrated().quantiles)
+    (trial,) = table["tried"]
+    assert (trial["n"], trial["noise"]) == (100, 0.02)
+    assert trial["coverage"] >= 0.95
 
 
 @pytest.mark.slow

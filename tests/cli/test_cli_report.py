@@ -277,7 +277,7 @@ def test_missing_or_changed_results_are_refused(run, tmp_path):
         assert done.exit_code == 2, done.output
         assert said in done.stderr
     content = json.loads((run / "result.json").read_text())
-    content["pairs"][0]["upper"] = 0.0
+    content["pairs"][0]["dependent"] = not content["pairs"][0]["dependent"]
     (run / "result.json").write_text(json.dumps(content))
     done = dpmic("report", run)
     assert done.exit_code == 2

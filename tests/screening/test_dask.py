@@ -171,7 +171,7 @@ def test_the_command_takes_the_address_of_a_cluster(client, cluster, file, tmp_p
     done = dpmic(*words, "--out", tmp_path / "run", "--dask", cluster.scheduler_address)
     assert done.exit_code == 0, done.output
     found = [(pair["x"], pair["y"], pair["mic"]) for pair in json.loads(done.stdout)["pairs"]]
-    assert found == screened(file, bounds=WIDE, ask=TopK(4, selection_fraction=0.7)).ranked()
+    assert found == screened(file, bounds=WIDE, ask=TopK(4)).ranked()
     refused = dpmic(*words, "--dask", cluster.scheduler_address)
     assert refused.exit_code == 2
     assert "needs out=" in refused.stderr

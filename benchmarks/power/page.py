@@ -1,0 +1,5 @@
+"""x"""
+
+
+def write(r):
+    pass

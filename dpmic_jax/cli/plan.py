@@ -1,0 +1,142 @@
+"""`dpmic plan`: the cost and power of a screen, forwards and backwards, without data."""
+
+import json
+from typing import Any
+
+import click
+
+from dpmic_jax.cli.compilation import cache_compiled_programs
+from dpmic_jax.cli.errors import exit_codes
+from dpmic_jax.cli.options import COLUMNS, check_columns, combine
+from dpmic_jax.cli.screen import SHARED, screen_settings
+
+_TOP = "top"  # --ask without a k
+_ANSWERS = {
+    "epsilon": "Smallest epsilon that finds",
+    "records": "Fewest records that find",
+    "ask": "Largest k that finds",
+}
+_UNKNOWN = combine(
+    click.option("--epsilon", type=float, help="Epsilon of the whole screen."),
+    click.option("--records", "-n", type=click.IntRange(4), help="Number of records."),
+    click.option(
+        "--find",
+        type=float,
+        help="Solve for what finds dependences of this MIC: --epsilon or --records, whichever is "
+        "left out, or the k of --ask top.",
+    ),
+)
+
+
+@click.command()
+@_UNKNOWN
+@SHARED
+@COLUMNS
+@click.option("--curve", is_flag=True, help="Show the smallest MIC found at other epsilons too.")
+@click.option("--compare", is_flag=True, help="Compare the usual queries for this budget.")
+def plan(
+    *,
+    bounds: str | None,
+    as_json: bool,
+    columns: int | None,
+    find: float | None,
+    curve: bool,
+    compare: bool,
+    **asked: Any,
+) -> None:
+    """Preview the cost and power of a screen without reading data.
+
+    \b
+    Plan backwards with --find, which solves for what is left out:
+      dpmic plan --columns 30 --records 20000 --find 0.2
+      dpmic plan --columns 30 --epsilon 1 --find 0.2
+      dpmic plan --columns 30 --records 20000 --epsilon 1 --ask top --find 0.2
+    """
+    unknown = _unknown(find, compare=compare, **asked)
+    with exit_codes():
+        check_columns(bounds, columns)
+        cache_compiled_programs()
+        from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.screening import preview
+
+        names = [name for name, _ in read_schema(bounds).columns] if bounds else columns
+        solved = {}
+        if unknown is not None and find is not None:
+            solved[unknown] = _solution(unknown, find, names, asked)
+        settings = {"columns": names, **_settings({**asked, **solved})}
+        if compare:
+            click.echo(_comparison(settings, as_json=as_json))
+            return
+        found = preview(**settings)
+        points = found.curve() if curve else None
+        if as_json:
+            answer = {"find": find, "solution": solved} if solved else {}
+            drawn = {"curve": points.to_list()} if points else {}
+            click.echo(json.dumps({**answer, **dict(found.lines()), **drawn}))
+            return
+        for name, value in solved.items():
+            click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {value}\n")
+        click.echo(f"{found}\n\n{points.text()}" if points else str(found))
+
+
+def _unknown(
+    find: float | None,
+    *,
+    compare: bool,
+    epsilon: float | None,
+    records: int | None,
+    ask: str,
+    **_: Any,
+) -> str | None:
+    """The option to solve for; None if there is nothing to solve for."""
+    given = {"epsilon": epsilon is not None, "records": records is not None, "ask": ask != _TOP}
+    left_out = [name for name, there in given.items() if not there]
+    if compare and find is not None:
+        raise click.UsageError("--compare and --find exclude each other.")
+    if find is None:
+        if "ask" in left_out:
+            raise click.UsageError("--ask top needs a k, such as top:20, or --find.")
+        if left_out:
+            raise click.UsageError(
+                f"Missing option '--{left_out[0]}', or '--find' with a MIC to solve for it."
+            )
+        return None
+    if len(left_out) != 1:
+        raise click.UsageError(
+            "--find solves for one of three: leave out --epsilon, or --records, or the k of "
+            "--ask top, and give the other two."
+        )
+    return left_out[0]
+
+
+def _settings(asked: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `preview`, without the columns."""
+    rest = {name: value for name, value in asked.items() if name != "records"}
+    return {"n": asked["records"], **screen_settings(**rest)}
+
+
+def _solution(unknown: str, find: float, names: Any, asked: dict[str, Any]) -> float | int | str:
+    """The value of the option that was left out."""
+    from dpmic_jax.screening import fewest_records, largest_k, smallest_epsilon
+
+    if unknown == "ask":
+        settings = _settings({**asked, "ask": "all"})
+        del settings["ask"]
+        return f"top:{largest_k(find, columns=names, **settings)}"
+    settings = _settings(asked)
+    if unknown == "epsilon":
+        del settings["epsilon"]
+        return smallest_epsilon(find, columns=names, **settings)
+    del settings["n"]
+    return fewest_records(find, columns=names, **settings)
+
+
+def _comparison(settings: dict[str, Any], *, as_json: bool) -> str:
+    """The usual queries and the one that was asked, for one budget."""
+    from dpmic_jax.screening import preview
+    from dpmic_jax.screening.comparison import compare, rows, table, usual_asks
+
+    names, ask = preview(**settings).plan.names, settings.pop("ask")
+    usual = usual_asks(names)
+    found = compare(usual if ask in usual else (ask, *usual), **settings)
+    return json.dumps(rows(found)) if as_json else table(found)

@@ -1,0 +1,67 @@
+"""What a screen would find at other epsilons, of a plan or of a finished run."""
+
+import ast
+import math
+
+from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.results import ScreenResult
+from dpmic_jax.results.power_curve import CurvePoint, PowerCurve, round_epsilons
+from dpmic_jax.screening import planning
+from dpmic_jax.screening.calibration import mic_of
+from dpmic_jax.screening.plan import Plan
+from dpmic_jax.screening.planning import Rule, default_screen_statistic
+from dpmic_jax.screening.power import LARGEST
+from dpmic_jax.screening.queries import from_canonical
+
+
+def typical_mic(distance: float) -> float:
+    """The MIC that is typical at a distance; infinity if no relationship is so far."""
+    return mic_of(distance) if distance <= LARGEST else math.inf
+
+
+def curve(plan: Plan, statistic: MICr | Rule) -> PowerCurve:
+    """The smallest dependence that is found by plans that differ in epsilon only."""
+
+    def point(epsilon: float) -> CurvePoint:
+        try:
+            found = plan.smallest if epsilon == plan.epsilon else at(epsilon).smallest
+        except ValueError:  # more noise than can be drawn
+            found = math.inf
+        return CurvePoint(epsilon, found, typical_mic(found))
+
+    def at(epsilon: float) -> Plan:
+        return planning.plan(
+            names=plan.names,
+            n=plan.n,
+            ask=plan.ask,
+            epsilon=epsilon,
+            delta=plan.delta,
+            statistic=statistic,
+            relation=plan.event.relation,
+            relative=plan.relative,
+        )
+
+    points = tuple(map(point, round_epsilons(plan.epsilon)))
+    return PowerCurve(str(plan.ask), plan.n, plan.delta, plan.epsilon, points)
+
+
+def curve_of(result: ScreenResult) -> PowerCurve:
+    """The curve of the screen that gave a result, from its event and its statement.
+
+    MICr has its default settings there, whatever they were in the screen.
+    """
+    statement = result.statement
+    event = Event.from_json(statement.event)
+    settings = dict(event.settings)
+    plan = planning.plan(
+        names=result.names,
+        n=statement.n,
+        ask=from_canonical(settings["ask"]),
+        epsilon=statement.epsilon,
+        delta=statement.delta,
+        statistic=default_screen_statistic,
+        relation=statement.relation,
+        relative=ast.literal_eval(settings.get("relative", "()")),
+    )
+    return curve(plan, default_screen_statistic)
