@@ -52,7 +52,7 @@ def test_json_has_the_agreed_form():
     content = json.loads(found.to_json())
     assert set(content) == {
         *("pairs", "privacy", "names", "ask", "candidates", "decided_by", "dependence_threshold"),
-        *("distance_noise_sd", "noise_sd", "limits"),
+        *("distance_noise_sd", "noise_sd", "limits", "own", "own_half_width"),
     }
     assert content["decided_by"] == "distance"
     assert content["privacy"] == found.statement.to_dict()

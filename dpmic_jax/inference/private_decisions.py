@@ -50,6 +50,7 @@ _OBSERVED, _COPIES, _SHUFFLES = 1, 2, 3
 
 _USUAL_RANK = 20  # k: with more copies their quantile gets hardly more accurate
 _MOST_COPIES = 100_000  # of all pairs, as far as k >= 1 allows
+_TOO_MANY_COPIES = 1_000_000  # take minutes to hours, which is left to who asks for them
 
 DrawsRule = Callable[[float, int], int]
 
@@ -57,11 +58,19 @@ DrawsRule = Callable[[float, int], int]
 def default_draws(alpha: float, pairs: int) -> int:
     """The number of permutations for which (B + 1) alpha / d is a whole number of 20, or fewer.
 
-    Fewer, but at least 1, if the copies of all pairs would be more than 100 000.
+    Fewer, but at least 1, if the copies of all pairs would be more than 100 000. More than a
+    million are refused.
     """
     level = as_fraction(alpha) / pairs
     rank = min(max(math.floor(_MOST_COPIES * level / pairs), 1), _USUAL_RANK)
-    return math.ceil(rank / level) - 1
+    draws = math.ceil(rank / level) - 1
+    if draws * pairs > _TOO_MANY_COPIES:
+        raise ValueError(
+            f"a level of {float(level):.3g} for each of {pairs} pairs takes {draws} permutations: "
+            "use method=PrivatePValues() (--method p-values), which needs none, or ask for them "
+            "with PrivateDecisions(draws=...) (--draws)"
+        )
+    return draws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +111,7 @@ class PrivateDecisions:
 
     def found(
         self,
-        table: BinnedTable,
+        binned: BinnedTable,
         pairs: Int[np.ndarray, "pairs 2"],
         noise: DistanceNoise,
         alpha: float,
@@ -111,14 +120,14 @@ class PrivateDecisions:
         """The decisions on a table.
 
         Args:
-          table: the columns, cut by `MICrAndDistance(micr=None)`.
+          binned: the columns, cut by `MICrAndDistance(micr=None)`.
           pairs: the two columns of each pair.
           noise: for `len(pairs)` pairs.
           alpha: the level of all pairs together.
           key: the event's key.
         """
         draws = self.resolved(alpha, len(pairs))
-        shuffled = shuffling.distances(table, pairs, range(draws + 1), key=_folded(key, _SHUFFLES))
+        shuffled = shuffling.distances(binned, pairs, range(draws + 1), key=_folded(key, _SHUFFLES))
         dependent = decisions(
             itertools.chain.from_iterable(some.tolist() for some in shuffled),
             noise,

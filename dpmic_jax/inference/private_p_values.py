@@ -100,7 +100,7 @@ class PrivatePValues:
 
     def found(
         self,
-        table: BinnedTable,
+        binned: BinnedTable,
         pairs: Int[np.ndarray, "pairs 2"],
         noise: DistanceNoise,
         alpha: float,
@@ -109,13 +109,13 @@ class PrivatePValues:
         """Noisy distances with their p-values.
 
         Args:
-          table: the columns, cut by `MICrAndDistance(micr=None)`.
+          binned: the columns, cut by `MICrAndDistance(micr=None)`.
           pairs: the two columns of each pair.
           noise: for `len(pairs)` pairs.
           alpha: the level of all pairs together.
           key: the event's key.
         """
-        scored = batch.score_pairs(table, pairs, None)
+        scored = batch.score_pairs(binned, pairs, None)
         exact = np.concatenate([some[-1].max(axis=0) for some in scored])
         bits = random_bits(fold(key, jnp.asarray([_OBSERVED], jnp.uint32)))
         drawn = zip(exact.tolist(), noise.draw(bits), strict=True)

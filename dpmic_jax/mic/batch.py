@@ -14,7 +14,7 @@ from jaxtyping import Int
 
 from dpmic_jax.mic import kernel as tiles
 from dpmic_jax.mic import numpy_scorer
-from dpmic_jax.mic.coding import Codes, cheaper_codes
+from dpmic_jax.mic.coding import Codes, cheaper_codes, refined_codes
 from dpmic_jax.mic.distance import steps
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
 from dpmic_jax.mic.kernel import Layout
@@ -32,6 +32,7 @@ MORE_LANES = 8192
 # running them, and at most.
 TILE_BYTES = 2**23, 2**30
 _COMPILE_COUNTING = 0.4  # seconds
+_COUNTED_TWICE = 10**5  # records of a table that is, at most
 
 
 def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
@@ -71,7 +72,7 @@ def scorer(
     devices: Sequence[Device] = (),
     pairs: int,
     tile: int = 2**31,
-) -> "Scorer | FewScorer":
+) -> "Scorer | ScorerOfParts | FewScorer":
     """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
 
     A device scores no more than `tile` pairs at a time, or fewer where that is better. Without
@@ -80,8 +81,39 @@ def scorer(
     compiling = sum(map(compile_seconds, buckets(cut.grids, pairs)))
     if not devices and numpy_scorer.seconds(cut.grids, cut.n, pairs) < compiling:
         return numpy_scorer.FewScorer(cut, gains)
-    codes, devices = cheaper_codes(cut.masters, cut.rows), devices or jax.devices()[:1]
-    return Scorer(codes, cut.grids, gains, n=cut.n, devices=devices, tile=tile, pairs=pairs)
+    devices = devices or jax.devices()[:1]
+    parts = [
+        Scorer(
+            _codes(some),
+            some.grids,
+            gains,
+            n=cut.n,
+            devices=devices,
+            tile=tile,
+            pairs=pairs,
+        )
+        for some in _counted_together(cut)
+    ]
+    return parts[0] if len(parts) == 1 else ScorerOfParts(parts)
+
+
+def _counted_together(cut: BinnedTable) -> list[BinnedTable]:
+    """Grids that are merged, then those that are scored by their distance.
+
+    Counting twice takes less than what it may save: tables whose pairs are scored by the distance
+    alone have the programs of the second part. With many records it would take more.
+    """
+    merged = [place for place, grid in enumerate(cut.grids) if grid.parts > 1]
+    others = [place for place, grid in enumerate(cut.grids) if grid.parts == 1]
+    if cut.n > _COUNTED_TWICE or not merged or not others:
+        return [cut]
+    return [cut.of_grids(merged), cut.of_grids(others)]
+
+
+def _codes(cut: BinnedTable) -> Codes:
+    if all(grid.parts == 1 for grid in cut.grids):
+        return refined_codes(cut.masters, cut.rows)  # whose program serves more numbers of records
+    return cheaper_codes(cut.masters, cut.rows)
 
 
 def seconds(grids: tuple[Grid, ...], n: int, pairs: int) -> float:
@@ -180,8 +212,8 @@ class Scorer:
     ):
         mesh = Mesh(np.array(devices), ("pairs",))
         self._layout = layout_for(grids, -(-pairs // mesh.size), devices[0].platform)
-        self._devices, self._tile = mesh.size, min(tile, self._layout.pairs)
-        self._workers = workers(devices)
+        self._devices, self.workers = mesh.size, workers(devices)
+        self.most = mesh.size * min(tile, self._layout.pairs)  # pairs of a tile
         self._n = np.int32(n)
         self._columns, gains = on_devices(mesh, (columns, gains))
         spots, number = _shaped(self._layout.pairs * mesh.size), _shaped(mesh.size)
@@ -195,15 +227,37 @@ class Scorer:
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
         """Information in units of 2^-26 bits (`kernel.entries`), tile by tile."""
-        most = self._tile * self._devices
-        # As many tiles as keep all workers busy to the end, of even size.
-        rounds = -(-len(pairs) // (most * self._workers))
-        parts = np.array_split(pairs, min(rounds * self._workers, len(pairs)))
-        yield from in_order(self._run, parts, self._workers)
+        yield from in_order(self.run, even_tiles(pairs, self.most, self.workers), self.workers)
 
-    def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+    def run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+        """Information of one tile."""
         first, second, number = share_out(pairs, self._devices, self._layout.pairs)
         return self._optimise(self._count(self._columns, first, second, number, self._n), number)
+
+
+class ScorerOfParts:
+    """Scorers of parts of one plan, which take the same tiles."""
+
+    def __init__(self, parts: Sequence[Scorer]):
+        self._parts = parts
+
+    def __call__(
+        self, pairs: Int[np.ndarray, "pairs 2"]
+    ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
+        """Information in units of 2^-26 bits (`kernel.entries`), tile by tile."""
+        most, workers = min(part.most for part in self._parts), self._parts[0].workers
+        yield from in_order(self._run, even_tiles(pairs, most, workers), workers)
+
+    def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+        return np.concatenate([part.run(pairs) for part in self._parts])
+
+
+def even_tiles(
+    pairs: Int[np.ndarray, "pairs 2"], most: int, workers: int
+) -> list[Int[np.ndarray, "some 2"]]:
+    """As many tiles of at most `most` pairs as keep all workers busy to the end, of even size."""
+    rounds = -(-len(pairs) // (most * workers))
+    return np.array_split(pairs, min(rounds * workers, len(pairs)))
 
 
 def workers(devices: Sequence[Device]) -> int:

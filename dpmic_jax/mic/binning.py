@@ -37,6 +37,21 @@ class Partitions(NamedTuple):
     edges: Integer[np.ndarray, "columns sizes longest"]
     cuts: tuple[Cuts, ...]
 
+    def of_sizes(self, places: Sequence[int], longest: int) -> "Partitions":
+        """The same columns in some of the sizes, of which `places` are the positions.
+
+        The largest of them has fewer than `longest` parts.
+        """
+        kept, codes, found = [], [], []
+        for cuts, fine, edges in zip(self.cuts, self.fine, self.edges[:, places], strict=True):
+            past = len(cuts) + 1
+            begins = np.unique([0, *edges[edges < past]])
+            codes.append((np.searchsorted(begins, np.arange(past), side="right") - 1)[fine])
+            found.append(np.searchsorted(begins, edges))  # those past every record too
+            kept.append(cuts[begins[1:] - 1])
+        fine = np.array(codes, np.min_scalar_type(max(map(len, kept))))
+        return Partitions(fine, np.array(found, np.int32)[:, :, :longest], tuple(kept))
+
 
 class Order(NamedTuple):
     """Records in order of value, and where each group that may not be split ends."""

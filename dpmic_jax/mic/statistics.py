@@ -36,6 +36,14 @@ class BinnedTable(NamedTuple):
         """The number of records."""
         return self.rows.fine.shape[1]
 
+    def of_grids(self, places: Sequence[int]) -> "BinnedTable":
+        """The same table for some of the grids, of which `places` are the positions."""
+        grids = tuple(self.grids[place] for place in places)
+        sizes, wanted = (sorted({grid.master for grid in some}) for some in (self.grids, grids))
+        masters = self.masters.of_sizes([sizes.index(size) for size in wanted], 1 + wanted[-1])
+        height = 1 + max(grid.rows for grid in grids)
+        return BinnedTable(grids, masters, self.rows.of_sizes(places, height))
+
 
 def _binned(
     grids: tuple[Grid, ...], partition: Callable[[list[list[int]]], Iterable[Partitions]]

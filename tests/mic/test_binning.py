@@ -13,6 +13,7 @@ from dpmic_jax.data.limits import CategoryLimits, WithMissing
 from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mic import batch, characteristic, coding
 from dpmic_jax.mic.binning import _round, by_range, by_rank, codes
+from dpmic_jax.mic.statistics import MICrAndDistance
 from dpmic_jax.mic.ties import RandomTies, grouped_ties
 from dpmic_jax.mic.xlogx import exact_gains
 
@@ -299,3 +300,25 @@ def test_that_a_value_is_missing_may_be_what_depends(rng):
         integers([x, y], limits, SMALL, coding.direct_codes).max()
         > 0.9 * 2**characteristic.VALUE_BITS
     )
+
+
+@given(
+    table=arrays(np.int64, (3, 40), elements=st.integers(0, 30)),
+    missing=st.booleans(),
+)
+def test_some_grids_of_a_table_are_the_table_cut_for_these_grids(table, missing):
+    limits = [WithMissing(2, 25) if missing else (2, 25), (0, 7), (-4, 50)]
+    both = MICrAndDistance(micr=SMALL).cut(list(table), limits)
+    count = len(both.grids) - 1
+    for places, alone in (
+        (range(count), SMALL.cut(list(table), limits)),
+        ([count], MICrAndDistance(micr=None).cut(list(table), limits)),
+    ):
+        some = both.of_grids(places)
+        assert some.grids == alone.grids
+        for found, expected in ((some.masters, alone.masters), (some.rows, alone.rows)):
+            assert found.fine.dtype == expected.fine.dtype
+            np.testing.assert_array_equal(found.fine, expected.fine)
+            np.testing.assert_array_equal(found.edges, expected.edges)
+            for one, other in zip(found.cuts, expected.cuts, strict=True):
+                np.testing.assert_array_equal(one, other)

@@ -32,9 +32,9 @@ def points(plan, table):
     """On the lattice that noise is added to first, and on that of the values."""
     work = TileScorer(open_source(dict(zip(NAMES, table.T, strict=True)), BOUNDS), plan, DEFAULT)
     lattices = plan.distances.lattice, plan.values.lattice
-    found = list(np.concatenate(list(work._points(plan.pairs, *lattices))).T)
+    found = list(np.concatenate(list(work._points(plan.pairs, lattices))).T)
     if plan.choice:
-        (scores,) = np.concatenate(list(work._points(plan.pairs, plan.choice.lattice))).T
+        (scores,) = np.concatenate(list(work._points(plan.pairs, [plan.choice.lattice]))).T
         found.append(scores)
     return found
 
