@@ -186,7 +186,7 @@ def split_distance(counts):
 
 
 def _alike(near, every, n, steps):
-    k = np.arange(1, steps + 1)
+    k = np.arange(steps + 1)
     apart = np.abs((steps + k)[:, None] * near - steps * every).sum(axis=1)
     beyond = np.abs(steps * n - (steps + k) * near.sum())
     weight = (256 * (steps - k)) // (steps + k)

@@ -9,7 +9,7 @@ Blocks of a page run from top to bottom, in one namespace and one folder of thei
 - a plain block is what the code block before it prints, where "..." stands for anything;
 - `<!-- setup: ... -->` has Python that a reader of the page need not see;
 - the block after `<!-- slow -->` is run in the slow tests only, and so is `dpmic paper`, with
-  --quick; `dpmic test` is run with few draws.
+  --quick; `dpmic test` is run with few draws, and --force.
 """
 
 import contextlib
@@ -135,7 +135,7 @@ class Reader:
         if words[1] == "paper" and words[2] != "page":
             words = [*words, "--quick"]
         if words[1] == "test":
-            words = [*words, "--draws", "99"]
+            words = [*words, "--draws", "99", "--force"]  # too few to show anything
         with contextlib.ExitStack() as stack:
             if SCHEDULER in words:
                 words[words.index(SCHEDULER)] = stack.enter_context(cluster()).scheduler_address

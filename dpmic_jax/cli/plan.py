@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import COLUMNS, check_columns, combine
+from dpmic_jax.cli.options import COLUMNS, check_columns, combine, parse_names
 from dpmic_jax.cli.screen import SHARED, screen_settings
 
 _TOP = "top"  # --ask without a k
@@ -21,7 +20,7 @@ _UNKNOWN = combine(
     click.option("--records", "-n", type=click.IntRange(4), help="Number of records."),
     click.option(
         "--find",
-        type=float,
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
         help="Solve for what finds dependences of this MIC: --epsilon or --records, whichever is "
         "left out, or the k of --ask top.",
     ),
@@ -32,6 +31,7 @@ _UNKNOWN = combine(
 @_UNKNOWN
 @SHARED
 @COLUMNS
+@click.option("--relative", help="Columns with rare values, as for `dpmic screen`.")
 @click.option("--curve", is_flag=True, help="Show the smallest MIC found at other epsilons too.")
 @click.option("--compare", is_flag=True, help="Compare the usual queries for this budget.")
 def plan(
@@ -52,10 +52,11 @@ def plan(
       dpmic plan --columns 30 --epsilon 1 --find 0.2
       dpmic plan --columns 30 --records 20000 --epsilon 1 --ask top --find 0.2
     """
-    unknown = _unknown(find, compare=compare, **asked)
+    if compare and (find is not None or curve):
+        raise click.UsageError("--compare excludes --find and --curve.")
+    unknown = _unknown(find, **asked)
     with exit_codes():
         check_columns(bounds, columns)
-        cache_compiled_programs()
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
@@ -75,14 +76,13 @@ def plan(
             click.echo(json.dumps({**answer, **dict(found.lines()), **drawn}))
             return
         for name, value in solved.items():
-            click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {value}\n")
+            click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {str(value).removeprefix('top:')}\n")
         click.echo(f"{found}\n\n{points.text()}" if points else str(found))
 
 
 def _unknown(
     find: float | None,
     *,
-    compare: bool,
     epsilon: float | None,
     records: int | None,
     ask: str,
@@ -91,8 +91,6 @@ def _unknown(
     """The option to solve for; None if there is nothing to solve for."""
     given = {"epsilon": epsilon is not None, "records": records is not None, "ask": ask != _TOP}
     left_out = [name for name, there in given.items() if not there]
-    if compare and find is not None:
-        raise click.UsageError("--compare and --find exclude each other.")
     if find is None:
         if "ask" in left_out:
             raise click.UsageError("--ask top needs a k, such as top:20, or --find.")
@@ -111,8 +109,9 @@ def _unknown(
 
 def _settings(asked: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `preview`, without the columns."""
-    rest = {name: value for name, value in asked.items() if name != "records"}
-    return {"n": asked["records"], **screen_settings(**rest)}
+    rest = dict(asked)
+    n, relative = rest.pop("records"), parse_names(rest.pop("relative"))
+    return {"n": n, "relative": relative, **screen_settings(**rest)}
 
 
 def _solution(unknown: str, find: float, names: Any, asked: dict[str, Any]) -> float | int | str:
@@ -139,4 +138,4 @@ def _comparison(settings: dict[str, Any], *, as_json: bool) -> str:
     names, ask = preview(**settings).plan.names, settings.pop("ask")
     usual = usual_asks(names)
     found = compare(usual if ask in usual else (ask, *usual), **settings)
-    return json.dumps(rows(found)) if as_json else table(found)
+    return json.dumps({"compare": rows(found)}) if as_json else table(found)

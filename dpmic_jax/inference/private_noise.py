@@ -17,6 +17,7 @@ from dpmic_jax.dp.noise.cube import BLOCK, CubeNoise, RandomBits, uniform
 from dpmic_jax.mic.distance import steps_of
 
 FINE = 2**10  # steps of the lattice in a scale of the noise, at least
+_MOST_EPSILON = 2.0**49  # with it the sensitivity is below 2^60 steps, as cube noise needs
 
 Values = Float[np.ndarray, "*shape"]
 
@@ -36,6 +37,10 @@ class DistanceNoise:
     n: int
     pairs: int
     moved: int
+
+    def __post_init__(self):
+        if self.epsilon > _MOST_EPSILON:
+            raise ValueError(f"expected epsilon <= {_MOST_EPSILON:.3g}, got {self.epsilon:.3g}")
 
     @property
     def sensitivity(self) -> Fraction:

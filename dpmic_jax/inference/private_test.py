@@ -1,7 +1,7 @@
 """`independence_test`: a test of independence of a few pairs of columns that may be published."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -64,8 +64,9 @@ def independence_test(
       epsilon: privacy cost of the whole test.
       key: `secret_key()`; or `seeded_key(seed)` for research, which marks every output as seeded.
       alpha: the error to allow over all pairs, fixed beforehand.
-      method: `PrivateDecisions()`, whose level is exact at any n if records are independent; or
-        `PrivatePValues()`, which releases noisy distances and p-values, and holds if persons are.
+      method: `PrivateDecisions()`, whose level is exact at any n if records are independent and
+        from one distribution; or `PrivatePValues()`, which releases noisy distances and p-values,
+        and holds if persons are independent, and all records from one distribution.
       ledger: a ledger to charge. Without one, account for the cost yourself.
       out: the folder of the run, from which it can be resumed.
       records_per_person: largest number of records of one person.
@@ -169,12 +170,13 @@ def check_not_lost(method: Method, noise: DistanceNoise, alpha: float) -> None:
         bracket = doubled(condition, 2 * getattr(noise, name), most=most)
         if bracket is not None:
             remedies.append(text.format(bisect(condition, *bracket, steps=8).fails))
-    if noise.pairs > 1:
+    if noise.pairs > 1 and not lost(1, "pairs"):
         remedies.append("fewer pairs")
+    advice = f"Use {', or '.join(remedies)}. " if remedies else ""
     raise ValueError(
         "noise would hide every dependence: even if one column decided the other, a pair would not "
-        f"be called dependent with 95 % probability. Use {', or '.join(remedies)}. Pass force=True "
-        "(--force) to spend epsilon all the same"
+        f"be called dependent with 95 % probability. {advice}Pass force=True (--force) to spend "
+        "epsilon all the same"
     )
 
 
@@ -183,6 +185,8 @@ def _finds_nothing(method: Method, noise: DistanceNoise, alpha: float) -> bool:
 
 
 def _checked_pairs(names: tuple[str, ...], pairs: Pairs) -> Positions:
+    if not isinstance(pairs, Sequence | np.ndarray):
+        raise TypeError(f"expected pairs to be a list of pairs of columns (x, y), got {pairs!r}")
     found = positions(names, pairs)
     if len(found) > MOST_PAIRS:
         raise ValueError(

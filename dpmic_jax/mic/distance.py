@@ -17,14 +17,14 @@ decides the side of the other.
 the distance from any set of tables is 1-Lipschitz; so are minima, maxima and what differs by a
 constant. This holds for any public splits, parts and t.
 
-In integers: t = 1 / u for u = 1 + k / G, k = 1 .. G, and t = 1 - 1 / u, which is the same with the
+In integers: t = 1 / u for u = 1 + k / G, k = 0 .. G, and t = 1 - 1 / u, which is the same with the
 sides exchanged. With M = 1 / u the distance for one t is D / 2 G n,
 
     D = sum_j |(G + k) a_j - G c_j| + w_k |G n - (G + k) R| / 2^8 <= 2 G n,
 
-where w_k / 2^8 is (2 / u - 1) rounded down: one record moves the first sum and the second term by
-at most 2 G in all for every weight up to 2 / u - 1. D is rounded down, which commutes with minima
-and maxima, so that D, an integer, moves by at most 2 G.
+where w_k / 2^8 is (2 / u - 1) rounded down. For k = 0 it is 2 G (n - R). One record moves the first
+sum and the second term by at most 2 G in all for every weight up to 2 / u - 1. D is rounded down,
+which commutes with minima and maxima, so that D, an integer, moves by at most 2 G.
 """
 
 import itertools
@@ -50,7 +50,7 @@ class Steps(NamedTuple):
 
     Attributes:
       number: G.
-      weights: w_k for k = 1, 2, ..., filled with zeros.
+      weights: w_k for k = 1, 2, ..., filled with zeros; that for k = 0 is not needed.
       price: what is taken off D of splits that are no cuts.
     """
 
@@ -140,8 +140,9 @@ def split_distance(
             found = jnp.where(k <= number, jnp.minimum(one, other), _MOST)
             return jnp.minimum(smallest, found.min(axis=0))
 
-        most = jnp.full(n.shape[1:], _MOST, jnp.int32)
-        smallest = lax.fori_loop(0, -(-number // _BLOCK), of_block, most)
+        # k = 0: the nearest table that has no record on one of the sides.
+        one_sided = 2 * number * jnp.minimum(total, n - total)[0]
+        smallest = lax.fori_loop(0, -(-number // _BLOCK), of_block, one_sided)
         return jnp.maximum(largest, smallest - jnp.where(index < CUTS, 0, steps.price))
 
     return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n[0]))
@@ -168,6 +169,8 @@ def split_distance_numpy(counts: Integer[np.ndarray, "parts others"]) -> int:
         beyond = np.abs(number * part.sum() - (number + k[..., 0]) * near.sum(axis=1))
         return (apart + (weight * beyond >> _WEIGHT_BITS)).min(axis=0)
 
-    smallest = np.minimum(distance(near), distance(part - near))
+    total = near.sum(axis=1)
+    one_sided = 2 * number * np.minimum(total, part.sum() - total)  # k = 0
+    smallest = np.minimum.reduce([distance(near), distance(part - near), one_sided])
     smallest[CUTS:] -= int(found.price)
     return int(smallest.max())

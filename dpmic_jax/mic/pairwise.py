@@ -39,7 +39,9 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
       c: how many times finer than the parts wanted the master partition is.
 
     Returns:
-      A number from 0 (independent) to 1 (one is a noiseless function of the other).
+      A number from 0 (independent) to 1 (one is a noiseless function of the other, and no value
+      of it is frequent). A column of few values has less, even with itself: a flag has the entropy
+      of its values, which is 1 only if they are balanced.
     """
     return _mic(x, y, MICe(B=B, c=c), None)
 

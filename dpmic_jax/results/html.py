@@ -98,11 +98,11 @@ def _guarantee(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
     replaced = "record were replaced by any other"
     if records > 1:
         replaced = f"records, at most {records}, were replaced by any others"
-    unless = f", except with probability {statement.delta!r}" if statement.delta else ""
+    more = f", plus {statement.delta!r}" if statement.delta else ""
     together = "the values and the histograms together" if histograms else "all values together"
     return (
-        f"Nothing on this page would be more than {_times(epsilon)} times as likely if one "
-        f"person's {replaced}{unless}: epsilon = {_digits(epsilon)}, delta = "
+        f"Nothing on this page would be more than {_times(epsilon)} times as likely{more} if one "
+        f"person's {replaced}: epsilon = {_digits(epsilon)}, delta = "
         f"{_digits(statement.delta)} for {together}."
     )
 

@@ -136,7 +136,8 @@ def draw_curve(curve: "PowerCurve", ax: "Axes | None") -> "Axes":
     ax.grid(color=_NOT_RELEASED, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.set_title(f"{curve.asked}, n = {curve.n}, delta = {curve.delta:g}", loc="left", fontsize=8)
+    title = f"{curve.asked}, n = {curve.n}, delta = {curve.delta:g}"
+    ax.set_title(title, loc="left", fontsize=8, parse_math=False)
     return ax
 
 

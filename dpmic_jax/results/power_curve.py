@@ -63,10 +63,11 @@ class PowerCurve(NamedTuple):
 
     def text(self) -> str:
         """The curve for a terminal, with a line for each epsilon, and bars."""
-        lines = ["  epsilon  smallest MIC  distance"]
+        width = max(len("epsilon"), *(len(f"{point.epsilon:g}") for point in self.points))
+        lines = [f"  {'epsilon':<{width}}  smallest MIC  distance"]
         for point in self.points:
             mark = ">" if point.epsilon == self.epsilon else " "
-            start = f"{mark} {point.epsilon:<7g}  "
+            start = f"{mark} {point.epsilon:<{width}g}  "
             if math.isfinite(point.mic):
                 bar = "#" * max(1, round(_BAR * point.mic))
                 start += f"{point.mic:<12.3g}  {point.distance:<8.3g}  {bar}"
@@ -81,6 +82,7 @@ class PowerCurve(NamedTuple):
             {
                 "epsilon": epsilon,
                 "mic": mic if math.isfinite(mic) else None,
+                # Above the largest distance, or infinite if there is no plan at all.
                 "distance": distance if math.isfinite(distance) else None,
             }
             for epsilon, distance, mic in self.points
@@ -109,8 +111,9 @@ class PowerCurve(NamedTuple):
 
     @property
     def lowest(self) -> float:
-        """A power of ten at or below every MIC that is found."""
-        return 10.0 ** math.floor(math.log10(min((point.mic for point in self.found), default=0.1)))
+        """A power of ten below 1, and at or below every MIC that is found."""
+        least = min((0.1, *(point.mic for point in self.found)))
+        return 10.0 ** math.floor(math.log10(least))
 
     def _x(self, epsilon: float) -> float:
         first, last = self.points[0].epsilon, self.points[-1].epsilon
@@ -149,9 +152,10 @@ class PowerCurve(NamedTuple):
         if math.isfinite(own.mic):
             here = f"dependences of a MIC from about {own.mic:.2g} on are found"
         return (
-            f"The smallest MIC that is found with 95 % probability by {self.asked} of {self.n} "
-            f"records, delta = {self.delta:g}, at other epsilons; for typical relationships, and "
-            f"from public numbers only. At epsilon = {own.epsilon:g}, that of this screen, {here}."
+            f"What a screen of {self.n} records finds with 95 % probability at other epsilons, "
+            f"asked for {self.asked}, with delta = {self.delta:g}: the smallest MIC of a typical "
+            f"relationship, planned from public numbers only. At epsilon = {own.epsilon:g}, that "
+            f"of this screen, {here}."
         )
 
 

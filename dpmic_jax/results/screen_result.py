@@ -61,8 +61,9 @@ class ScreenResult:
         is estimated.
       distance_noise_sd: that of the noise in each distance.
       dependence_threshold: a distance above this is called dependent. If all `candidates` pairs are
-        independent, any of them exceeds it with a probability of at most 5 %
-        (`screening.independence`).
+        independent, any of them exceeds it with a probability of at most 5 %. This holds for
+        records of independent persons from one distribution (`screening.independence`), not for
+        time series, or several sites whose averages differ.
       own: distances from themselves of the columns that were asked for, by name (`relative`).
       own_half_width: noise on a distance and two of these is within this with 95 % probability.
       candidates: number of pairs that were considered.

@@ -1,5 +1,6 @@
 """What each kind of query would find for one budget, side by side."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,13 +29,13 @@ def compare(asks: Sequence[Ask], **settings: Any) -> tuple[Preview, ...]:
 
 
 def rows(previews: Sequence[Preview]) -> list[dict[str, Any]]:
-    """The previews as JSON objects; numbers are None where noise hides every dependence."""
+    """The previews as JSON objects; `smallest_mic` is None where noise hides every dependence."""
     return [
         {
             "asked": str(each.plan.ask),
             "noise_sd": each.plan.distances.sd,
-            "smallest_mic": each.smallest if each.found else None,
-            "smallest_distance": each.smallest_distance if each.found else None,
+            "smallest_mic": _finite(each.smallest),
+            "smallest_distance": _finite(each.smallest_distance),
             "mechanism": each.plan.mechanism,
         }
         for each in previews
@@ -46,11 +47,16 @@ def table(previews: Sequence[Preview]) -> str:
     lines: list[tuple[str, ...]] = [_HEADS]
     for each in previews:
         smallest = f"{each.smallest:.3g}" if each.found else "none"
-        far = f"{each.smallest_distance:.3g}" if each.found else "-"
         how = described(each.plan.noises).removeprefix("pairs ").replace("discrete ", "")
-        lines.append((str(each.plan.ask), f"{each.plan.distances.sd:.3g}", smallest, far, how))
+        numbers = (f"{each.plan.distances.sd:.3g}", smallest, f"{each.smallest_distance:.3g}")
+        lines.append((str(each.plan.ask), *numbers, how))
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def _finite(value: float) -> float | None:
+    """The value for JSON, which has no infinity."""
+    return value if math.isfinite(value) else None

@@ -1,9 +1,9 @@
 """What a screen would find at other epsilons, of a plan or of a finished run."""
 
-import ast
 import math
 
-from dpmic_jax.dp.accounting.events import Event
+from dpmic_jax.dp.accounting.events import ApproximateDP, Event
+from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult
 from dpmic_jax.results.power_curve import CurvePoint, PowerCurve, round_epsilons
@@ -49,19 +49,22 @@ def curve(plan: Plan, statistic: MICr | Rule) -> PowerCurve:
 def curve_of(result: ScreenResult) -> PowerCurve:
     """The curve of the screen that gave a result, from its event and its statement.
 
-    MICr has its default settings there, whatever they were in the screen.
+    MICr has its default settings there, whatever they were in the screen: what is found does not
+    depend on them. A delta that the screen did not spend is unknown, and taken to be 0.
     """
     statement = result.statement
     event = Event.from_json(statement.event)
-    settings = dict(event.settings)
+    delta = statement.delta
+    if isinstance(event.guarantee, ApproximateDP):  # it spent the part for failures only
+        delta = delta / Budget.failure_share
     plan = planning.plan(
         names=result.names,
         n=statement.n,
-        ask=from_canonical(settings["ask"]),
+        ask=from_canonical(dict(event.settings)["ask"]),
         epsilon=statement.epsilon,
-        delta=statement.delta,
+        delta=delta,
         statistic=default_screen_statistic,
         relation=statement.relation,
-        relative=ast.literal_eval(settings.get("relative", "()")),
+        relative=tuple(result.own),
     )
     return curve(plan, default_screen_statistic)

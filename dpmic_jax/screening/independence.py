@@ -1,8 +1,9 @@
 """How large distances get by chance on independent columns, and the dependence threshold.
 
-**Theorem.** Let the records of different persons be independent, and the x of a person's records
-independent of their y. Then the distance from independence (`mic.distance`) across a split, with m
-parts on the other axis and values of t within e(p) of p, exceeds x with a probability of at most
+**Theorem.** Let the records of different persons be independent, the x of a person's records
+independent of their y, and x of one distribution in all records, and y too. Then the distance from
+independence (`mic.distance`) across a split, with m parts on the other axis and values of t within
+e(p) of p, exceeds x with a probability of at most
 
     inf_c exp(m phi(c^2 / m) - c z),   z = min_p (x - e(p)) sqrt(n / s(p)),   1/2 <= p <= 1,
 
@@ -15,18 +16,21 @@ be the value next to p. With X_j = a_j - p c_j and Y their sum, the distance is 
 
     [sum_j |X_j| + (2t - 1) |Y|] / 2 t n + |p - t| <= sum_j |X_j| / n + e(p),
 
-since sum_j c_j = n and |Y| <= sum_j |X_j|. Given the y, the a_j are independent and binomial. By
-e^(h|X|) = e^(hX) + e^(-hX) - e^(-h|X|), by E e^(hX_j) <= e^(h^2 s c_j / 2) (Kearns and Saul 1998),
-and by E e^(-h|X_j|) >= e^(-h E|X_j|) >= e^(-h sqrt(s c_j)), as p (1 - p) <= s(p):
-ln E e^(h|X_j|) <= phi(h^2 s c_j). phi is concave, so that the sum over j is largest for equal c_j,
-m phi(h^2 s n / m). Chernoff's bound with c = h sqrt(s n) is the claim. For r > 1, sum_j |X_j| is
-the largest of 2^m sums with signs; in each a person's records range over r at most, and the squares
-of these ranges add up to r n at most (Hoeffding's lemma). []
+since sum_j c_j = n and |Y| <= sum_j |X_j|. Given the y, the a_j are independent and binomial, as
+every record is on the near side with the same probability. By e^(h|X|) = e^(hX) + e^(-hX) -
+e^(-h|X|), by E e^(hX_j) <= e^(h^2 s c_j / 2) (Kearns and Saul 1998), and by E e^(-h|X_j|) >=
+e^(-h E|X_j|) >= e^(-h sqrt(s c_j)), as p (1 - p) <= s(p): ln E e^(h|X_j|) <= phi(h^2 s c_j). phi is
+concave, so that the sum over j is largest for equal c_j, m phi(h^2 s n / m). Chernoff's bound with
+c = h sqrt(s n) is the claim. For r > 1, sum_j |X_j| is the largest of 2^m sums with signs; in each
+a person's records range over r at most, and the squares of these ranges add up to r n at most
+(Hoeffding's lemma). []
 
 phi(v) = v/2 + ln 2 + ln(1 - e^(-w) / 2) with w = v/2 + sqrt(v): a linear function and a concave,
 increasing function of a concave one.
 
-It holds for every marginal distribution, with ties, rare values and missing ones. Noise is added
+It holds for every marginal distribution, with ties, rare values and missing ones. That it is the
+same for all records is needed: if x and y are 0 for some persons and 1 for others, and nothing is
+random, they are independent in every record and yet decide each other in the table. Noise is added
 to distances independently of the records. So with d candidate pairs, however they depend on each
 other, and T a variable with that tail, the probability that any independent pair exceeds a
 threshold L is at most E_R[min(1, d P(T + noise > L | R))] for cube noise of radius R, and d P(T +
@@ -95,9 +99,8 @@ def _worst(n: int, records: int) -> tuple[Line, Line]:
     steps = steps_of(n)
     edges = np.linspace(0.5, 1, _CELLS + 1)
     low, high = edges[:-1], edges[1:]
-    # 1/t and 1/p differ by 1 / 2G at most, or by 1/G beyond the last value, t = G / (G + 1).
+    # 1/t and 1/p differ by 1 / 2G at most.
     error = high * np.minimum(1, high * (1 + 1 / (2 * steps))) / (2 * steps)
-    error = np.where(high > steps / (steps + 1), 1 / (steps + 1), error)
     if records > 1:
         return error, np.full(_CELLS, records / 4)
     proxy = np.full(_CELLS, 0.25)

@@ -110,20 +110,25 @@ def value_noise(share: Share, sensitivity: Fraction, count: int) -> ValueNoise:
     return LatticeGauss.for_rho(share.rho, lattice, draws=count)
 
 
-def guarantee_of(noises: Noises, budget: Budget, count: int) -> Guarantee | None:
+def guarantee_of(noises: Noises, budget: Budget, count: int) -> Guarantee:
     """What a screen costs: the parts of its budget add up to all of it.
 
-    None if the errors of many inexact draws exceed the part of delta that is reserved for them.
+    Raises:
+      ValueError: the errors of many inexact draws exceed the part of delta that is for them.
     """
     if isinstance(noises.distances, LatticeCube):
         failing = noises.choice.selector.guarantee.delta if noises.choice else 0.0
         return ApproximateDP(budget.epsilon, failing) if failing else PureDP(budget.epsilon)
     drawn = [each for each in (noises.distances, noises.values) if isinstance(each, LatticeGauss)]
-    off = sum((each.joint_certificate(count).total_variation for each in drawn), Fraction(0))
-    if numerical(off, budget.epsilon) > budget.inexact:
-        return None
-    off = ceil_to_float(off)
     # The exponential mechanism is no Gaussian one: with it rhos add up.
+    if noises.choice:
+        errors = [count * each.certificate().total_variation for each in drawn]
+    else:
+        errors = [each.joint_certificate(count).total_variation for each in drawn]
+    off = sum(errors, Fraction(0))
+    if numerical(off, budget.epsilon) > budget.inexact:
+        raise ValueError(f"{count} values are too many for Gaussian noise and this delta")
+    off = ceil_to_float(off)
     return ZCDP(budget.rho, off) if noises.choice else GaussianDP(budget.mu, off)
 
 

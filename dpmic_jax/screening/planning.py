@@ -21,10 +21,11 @@ smallest distance, by public numbers only. The whole screen is charged as one ev
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.noise.lattice import LatticeCube
@@ -35,9 +36,10 @@ from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic import distance
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
+from dpmic_jax.screening.independence import chance_level
 from dpmic_jax.screening.noises import Noises, Share, choice_of, guarantee_of, value_noise
 from dpmic_jax.screening.plan import Plan, Workload, described, pairs_of
-from dpmic_jax.screening.power import LARGEST, SURE, smallest_found
+from dpmic_jax.screening.power import LARGEST, smallest_found
 from dpmic_jax.screening.queries import Above, Ask, Names, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
@@ -95,7 +97,7 @@ def plan(
     pairs = pairs_of(ask, names)
     _check_relative(relative, names, {names[column] for column in set(pairs.ravel().tolist())})
     size = Workload(ask, n, len(pairs), len(relative), relation.records)
-    ways = list(_ways(size, budget))
+    ways = _ways(size, budget)
     found = [size.smallest(way) for way in ways]
     best = min(range(len(ways)), key=found.__getitem__)
     chosen = _with_micr(ways[best], found[best], size, budget, statistic)
@@ -136,22 +138,31 @@ def _check_relative(relative: Sequence[str], names: Names, paired: set[str]) -> 
 
 
 def check_not_lost(plan: Plan) -> None:
-    """Refuse a plan whose noise hides every dependence, by public numbers only.
+    """Refuse a plan that finds no dependence, however strong, by public numbers only.
 
-    The most that could be hoped for: no other pair has a distance above 0 by chance. A selection
-    tells something even if the values of what is selected are lost.
+    A selection tells something even if the values of what is selected are lost.
     """
-    selects = plan.choice is not None
-    level = None if selects else plan.distances.largest_quantile(1 - SURE, plan.noised)
-    times = smallest_found(plan.noises, level, len(plan.pairs), 0.0, 0.0) / LARGEST
-    if times <= 1:
+    if plan.choice is not None:
+        level, chance, fewer = None, 0.0, "a smaller k"
+    else:
+        level, fewer = plan.dependence_level, "fewer pairs, or TopK(k) of them"
+        chance = chance_level(plan.n, len(plan.pairs), plan.event.relation.records)
+    # Without the threshold of an `Above`, which may be as high as users like.
+    smallest = smallest_found(plan.noises, level, len(plan.pairs), 0.0, 0.0)
+    if smallest <= LARGEST:
         return
-    fewer = "a smaller k" if selects else "fewer pairs, or TopK(k) of them"
+    if chance < LARGEST:
+        times = (smallest - chance) / (LARGEST - chance)
+        why, remedy = "noise would hide every dependence", f"{times:.2g} times the epsilon or the"
+        remedy = f"about {remedy} records, or {fewer}"
+    else:
+        # Distances of very many records are computed in few steps.
+        why = f"independent pairs of {plan.n} records may be as far apart by chance as any"
+        remedy = "more records" if plan.n < 10**6 else "a sample of a few million records"
     raise ValueError(
-        f"noise would hide every dependence: of {plan.ask}, even a pair with MIC = 1 would not be "
-        f"found with 95 % probability. Use about {times:.2g} times the epsilon or the records, or "
-        f"{fewer}; `dpmic plan` and preview() compare them. Pass force=True (--force) to spend "
-        "epsilon all the same"
+        f"{why}: of {plan.ask}, even a pair with MIC = 1 would not be found with 95 % probability. "
+        f"Use {remedy}; `dpmic plan` and preview() compare them. Pass force=True (--force) to "
+        "spend epsilon all the same"
     )
 
 
@@ -160,25 +171,41 @@ def _sensitivity(size: Workload) -> Fraction:
     return min(Fraction(1), Fraction(size.records, size.n))
 
 
-def _ways(size: Workload, budget: Budget) -> Iterator[Noises]:
+def _ways(size: Workload, budget: Budget) -> list[Noises]:
     """The ways to answer a query that spend all on distances, and on selecting by them."""
-    ask, sensitivity = size.ask, _sensitivity(size)
+    ways, problems = [], []
+    for share, fraction in _shares(size.ask, budget):
+        try:
+            ways.append(_way(share, fraction, size, budget))
+        except ValueError as problem:  # more noise than can be drawn, or less
+            problems.append(problem)
+    if not ways:
+        raise problems[0]
+    return ways
+
+
+def _shares(ask: Ask, budget: Budget) -> Iterator[tuple[Share, Fraction | None]]:
+    """What may be spent, and the fraction of it for a selection; None to release all values."""
     pure = Share(epsilon=as_fraction(budget.epsilon))
-    if not isinstance(ask, TopK | Above) or ask.selection_fraction is None:
-        count = size.noised(None)
-        yield Noises(value_noise(pure, sensitivity, count), guarantee=PureDP(budget.epsilon))
+    selects = isinstance(ask, TopK | Above)
+    if not selects or ask.selection_fraction is None:
+        yield pure, None
         if budget.mu:
-            share = Share(mu_squared=as_fraction(budget.mu) ** 2)
-            yield from _costed(Noises(value_noise(share, sensitivity, count)), size, budget)
-    if not isinstance(ask, TopK | Above):
-        return
-    # A sparse vector has no version for a rho.
-    rho = Share(rho=as_fraction(budget.rho))
-    for share in (pure, rho) if budget.rho and isinstance(ask, TopK) else (pure,):
-        for fraction in _fractions(ask):
-            choice = choice_of(ask, share.part(fraction), budget, sensitivity)
-            values = value_noise(share.part(1 - fraction), sensitivity, size.noised(choice))
-            yield from _costed(Noises(values, choice=choice), size, budget)
+            yield Share(mu_squared=as_fraction(budget.mu) ** 2), None
+    if selects:
+        yield from ((pure, fraction) for fraction in _fractions(ask))
+    if isinstance(ask, TopK) and budget.rho:  # a sparse vector has no version for a rho
+        rho = Share(rho=as_fraction(budget.rho))
+        yield from ((rho, fraction) for fraction in _fractions(ask))
+
+
+def _way(share: Share, fraction: Fraction | None, size: Workload, budget: Budget) -> Noises:
+    ask, choice, sensitivity = size.ask, None, _sensitivity(size)
+    if fraction is not None and isinstance(ask, TopK | Above):
+        choice = choice_of(ask, share.part(fraction), budget, sensitivity)
+        share = share.part(1 - fraction)
+    values = value_noise(share, sensitivity, size.noised(choice))
+    return _costed(Noises(values, choice=choice), size, budget)
 
 
 def _fractions(ask: TopK | Above) -> tuple[Fraction, ...]:
@@ -187,10 +214,9 @@ def _fractions(ask: TopK | Above) -> tuple[Fraction, ...]:
     return (as_fraction(ask.selection_fraction),)
 
 
-def _costed(noises: Noises, size: Workload, budget: Budget) -> Iterator[Noises]:
+def _costed(noises: Noises, size: Workload, budget: Budget) -> Noises:
     guarantee = guarantee_of(noises, budget, size.noised(noises.choice))
-    if guarantee is not None:
-        yield noises._replace(guarantee=guarantee)
+    return noises._replace(guarantee=guarantee)
 
 
 def _with_micr(
@@ -210,8 +236,8 @@ def _with_micr(
         values = value_noise(rest, moved, count)
         if size.half_width(values, noises.choice) > WIDEST:
             break
-        for whole in _costed(way._replace(values=values, statistic=resolved), size, budget):
-            return whole
+        with suppress(ValueError):  # too many inexact draws
+            return _costed(way._replace(values=values, statistic=resolved), size, budget)
     return noises
 
 

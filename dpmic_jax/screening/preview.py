@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpmic_jax.data.table import FEWEST_RECORDS
 from dpmic_jax.dp.accounting.events import ReplaceOne
+from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results.power_curve import PowerCurve
@@ -13,7 +15,7 @@ from dpmic_jax.screening import planning
 from dpmic_jax.screening.curve import curve, typical_mic
 from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
 from dpmic_jax.screening.power import LARGEST, chosen_chance, ranked_chance
-from dpmic_jax.screening.queries import Ask, TopK
+from dpmic_jax.screening.queries import Above, Ask, TopK
 from dpmic_jax.screening.tiles import DEFAULT, Resources, Tiling, tiling
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Preview:
             ("asked", str(plan.ask)),
             ("columns, records", f"{len(plan.names)}, {plan.n}"),
             ("pairs looked at", str(len(plan.pairs))),
-            ("pairs released", f"{'at most ' * bool(plan.choice)}{plan.released}"),
+            ("pairs released", f"{'at most ' * isinstance(plan.ask, Above)}{plan.released}"),
             ("epsilon, delta", f"{plan.epsilon:g}, {plan.spent_delta:g}"),
             ("mechanism", plan.mechanism),
             ("cost", plan.guarantee_text),
@@ -141,6 +143,8 @@ def preview(
     """
     if isinstance(columns, int):
         columns = [f"column {number}" for number in range(columns)]
+    if check_positive_int("n", n) < FEWEST_RECORDS:
+        raise ValueError(f"expected n >= {FEWEST_RECORDS}, got {n}")
     plan = planning.plan(
         names=tuple(columns),
         n=n,
@@ -159,7 +163,10 @@ def preview(
 def _found(distance: float) -> str:
     if distance <= LARGEST:
         return f"{_mic(distance)}, typically (a distance of {distance:.3g})"
-    return f"none: even MIC = 1 is lost in noise (a distance of {distance:.3g})"
+    return (
+        f"none: even MIC = 1 is lost in noise (its distance is {LARGEST:.3g}; found from "
+        f"{distance:.3g} on)"
+    )
 
 
 def _mic(distance: float) -> str:

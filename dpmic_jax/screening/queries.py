@@ -4,6 +4,7 @@ import ast
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from typing import get_args
 
 import numpy as np
 from jaxtyping import Int
@@ -37,6 +38,7 @@ class Against:
     def __post_init__(self):
         if not isinstance(self.column, str):
             raise TypeError(f"expected column of Against to be a name, got {self.column!r}")
+        object.__setattr__(self, "column", _plain(self.column))
 
     def pairs(self, names: Names) -> Positions:
         """The positions of the column with each of the others."""
@@ -65,7 +67,7 @@ class Between:
                 raise TypeError(f"expected {name} of Between to be a list of column names")
             if not all(isinstance(column, str) for column in columns):
                 raise TypeError(f"expected {name} of Between to be column names, as text")
-            object.__setattr__(self, name, tuple(columns))
+            object.__setattr__(self, name, tuple(map(_plain, columns)))
         both = set(self.columns_a) & set(self.columns_b)
         if both:
             raise ValueError(f"column {min(both)!r} is in both groups of Between; leave one out")
@@ -103,7 +105,8 @@ class TopK:
     def __post_init__(self):
         object.__setattr__(self, "k", check_positive_int("k", self.k))
         if self.selection_fraction is not None:
-            _check_fraction("selection_fraction", self.selection_fraction)
+            fraction = _check_fraction("selection_fraction", self.selection_fraction)
+            object.__setattr__(self, "selection_fraction", fraction)
         _check_group(self.candidates)
 
     @property
@@ -147,10 +150,11 @@ class Above:
     candidates: Group = AllPairs()
 
     def __post_init__(self):
-        _check_fraction("threshold", self.threshold)
+        object.__setattr__(self, "threshold", _check_fraction("threshold", self.threshold))
         object.__setattr__(self, "at_most", check_positive_int("at_most", self.at_most))
         if self.selection_fraction is not None:
-            _check_fraction("selection_fraction", self.selection_fraction)
+            fraction = _check_fraction("selection_fraction", self.selection_fraction)
+            object.__setattr__(self, "selection_fraction", fraction)
         _check_group(self.candidates)
 
     @property
@@ -184,17 +188,23 @@ def canonical(ask: Ask) -> str:
 
 def from_canonical(text: str) -> Ask:
     """The query whose `canonical` text this is."""
-    call = ast.parse(text, mode="eval").body
-    kinds = {kind.__name__: kind for kind in (AllPairs, Against, Between, TopK, Above)}
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-        raise ValueError("expected a query as it is stored in events")
-    fields_of = {stored: name for name, stored in _IN_EVENTS.items()}
+    try:
+        return _query(ast.parse(text, mode="eval").body)
+    except (SyntaxError, LookupError, TypeError, ValueError) as error:
+        raise ValueError("expected a query as it is stored in events") from error
+
+
+def _query(call: ast.expr) -> Ask:
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        raise TypeError("expected a query by its name, with arguments by theirs")
+    kind = {each.__name__: each for each in get_args(Ask)}[call.func.id]
+    stored = {_IN_EVENTS.get(each.name, each.name): each.name for each in fields(kind)}
     given = {}
     for each in call.keywords:
         inner = isinstance(each.value, ast.Call)
-        value = from_canonical(ast.unparse(each.value)) if inner else ast.literal_eval(each.value)
-        given[fields_of.get(str(each.arg), str(each.arg))] = value
-    return kinds[call.func.id](**given)
+        value = _query(each.value) if inner else ast.literal_eval(each.value)
+        given[stored[str(each.arg)]] = value
+    return kind(**given)
 
 
 def _position(names: Names, column: str, where: str) -> int:
@@ -207,11 +217,17 @@ def _once(columns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(columns))
 
 
-def _check_fraction(name: str, value: float) -> None:
+def _plain(name: str) -> str:
+    """A name without a subclass of str, such as NumPy's: events store how names are written."""
+    return str.__str__(name)
+
+
+def _check_fraction(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"expected {name} to be a Python float, got {value!r}")
     if not 0 < value < 1:
         raise ValueError(f"expected 0 < {name} < 1, got {value}")
+    return float(value)  # without a subclass, as of names
 
 
 def _check_group(candidates: Group) -> None:

@@ -6,22 +6,25 @@ probability.
 
 The best that a budget can find only gets smaller with more epsilon, more records or a smaller k.
 But from some budget on, the plan spends a part of it on MICr, and what it finds jumps up, by at
-most a quarter. So the first number is sought at which the best would do; if the plan does not
-choose the best there, the search goes on with what the plan finds. Either way the answer finds the
-MIC, and the number before it does not. Numbers have three digits, as predictions are no more exact.
+most a quarter. So the first number is sought at which the best would do; if the plan does not find
+the MIC there, each stretch of numbers whose plans split their budget alike is searched in turn. The
+answer finds the MIC, and the number before it does not. Numbers have three digits, as predictions
+are no more exact.
 """
 
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from dpmic_jax.dp.accounting.events import ZCDP
+from dpmic_jax.dp.selection import ZCDPTopK
 from dpmic_jax.screening.calibration import distance_of
 from dpmic_jax.screening.independence import chance_level
-from dpmic_jax.screening.plan import Plan
+from dpmic_jax.screening.plan import Plan, described
 from dpmic_jax.screening.preview import preview
-from dpmic_jax.screening.queries import AllPairs, Group, TopK
+from dpmic_jax.screening.queries import Above, AllPairs, Ask, Group, TopK
 
 _ALL = AllPairs()
 T = TypeVar("T", int, float)
@@ -54,7 +57,7 @@ def smallest_epsilon(find: float, **settings: Any) -> float:
         lambda epsilon: preview(**settings, epsilon=epsilon).plan,
         find,
         none="no epsilon up to 100 finds",
-        advice="use more records, fewer pairs, or TopK(k) of them",
+        more="more records",
     )
 
 
@@ -73,7 +76,7 @@ def fewest_records(find: float, **settings: Any) -> int:
         lambda n: preview(**settings, n=n).plan,
         find,
         none="no number of records up to 4 million finds",
-        advice="use a larger epsilon, fewer pairs, or TopK(k) of them",
+        more="a larger epsilon",
     )
 
 
@@ -86,7 +89,7 @@ def largest_k(find: float, *, candidates: Group = _ALL, **settings: Any) -> int:
       **settings: all arguments of `preview` but ask.
 
     Returns:
-      k, which is all candidates but one if the values of all of them can be released.
+      k, which is all candidates but one if releasing the values of all of them finds the MIC.
     """
 
     def plan_of(k: int) -> Plan:
@@ -97,12 +100,26 @@ def largest_k(find: float, *, candidates: Group = _ALL, **settings: Any) -> int:
         plan_of,
         find,
         none="no k finds",
-        advice="use a larger epsilon, more records, or fewer candidates",
+        more="a larger epsilon, more records",
     )
 
 
+class _Tried(NamedTuple):
+    """What a plan finds.
+
+    Attributes:
+      found: the smallest distance that it finds.
+      best: the smallest that any plan for this budget would, without MICr if need be.
+      way: the kinds of its noise, and how it splits its budget; None if there is no plan.
+    """
+
+    found: float
+    best: float
+    way: tuple[str, float, float] | None
+
+
 def _first(
-    values: Sequence[T], plan_of: Callable[[T], Plan], find: float, *, none: str, advice: str
+    values: Sequence[T], plan_of: Callable[[T], Plan], find: float, *, none: str, more: str
 ) -> T:
     """The first of `values` whose plan finds a MIC.
 
@@ -111,41 +128,87 @@ def _first(
       plan_of: the plan with a value.
       find: the MIC.
       none: begins the refusal if none of them does.
-      advice: what to change then.
+      more: what to have more of in that case.
     """
+    if not 0 < find < 1:
+        raise ValueError(f"expected 0 < find < 1, a MIC, got {find}")
     far, most = distance_of(find), plan_of(values[-1])  # which refuses bad input
 
     @cache
-    def found(value: T) -> tuple[float, float]:
-        """What the plan finds, and the best that its budget can find."""
+    def tried(place: int) -> _Tried:
         try:
-            plan = plan_of(value)
+            return _try(plan_of(values[place]))
         except ValueError:  # more noise than can be drawn
-            return math.inf, math.inf
-        return plan.smallest, min([plan.smallest, *(other for _, other in plan.others)])
+            return _Tried(math.inf, math.inf, None)
 
-    def finds(value: T) -> bool:
-        return found(value)[0] <= far
+    def finds(place: int) -> bool:
+        return tried(place).found <= far
 
-    first = bisect_left(values, True, key=lambda value: found(value)[1] <= far)
-    if first < len(values) and not finds(values[first]):
-        first = bisect_left(values, True, lo=first + 1, key=finds)
-    if first == len(values):
-        raise ValueError(
-            f"{none} a MIC of {find:g} with {most.ask}: its distance of about {far:.3g} is below "
-            f"{most.smallest:.3g}, {_reason(most, far, advice)}"
-        )
-    return values[first]
+    def first(low: int, high: int) -> int | None:
+        """The first place from `low` to `high` that finds it."""
+        if tried(low).way != tried(high).way:
+            middle = (low + high) // 2
+            before = first(low, middle)
+            return first(middle + 1, high) if before is None else before
+        # What is found gets smaller from each place to the next.
+        return bisect_left(range(high), True, lo=low, key=finds) if finds(high) else None
+
+    last, found = len(values) - 1, None
+    if tried(last).best <= far:
+        place = bisect_left(range(last), True, key=lambda place: tried(place).best <= far)
+        found = place if finds(place) else first(place, last)
+    if found is None:
+        raise ValueError(f"{none} a MIC of {find:g} with {most.ask}: {_reason(most, far, more)}")
+    return values[found]
 
 
-def _reason(plan: Plan, far: float, advice: str) -> str:
+def _try(plan: Plan) -> _Tried:
+    best = min([plan.smallest, *(found for _, found in plan.others)])
+    return _Tried(plan.smallest, best, (described(plan.noises), _for_choice(plan), _for_micr(plan)))
+
+
+def _for_choice(plan: Plan) -> float:
+    """How much of the budget is for selecting pairs."""
+    if plan.choice is None:
+        return 0.0
+    selector, whole = plan.choice.selector, plan.event.guarantee
+    if isinstance(selector, ZCDPTopK) and isinstance(whole, ZCDP):
+        return round(float(selector.rho) / whole.rho, 2)
+    return round(float(selector.epsilon) / plan.epsilon, 2)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _for_micr(plan: Plan) -> float:
+    """How the noise on distances compares with that on MICr, in units of what one person moves."""
+    if plan.values is None:
+        return 0.0
+    of_distances, of_micr = (
+        float(noise.scale * noise.lattice.top / noise.lattice.sensitivity)
+        for noise in (plan.distances, plan.values)
+    )
+    return round(of_distances / of_micr, 1)
+
+
+def _reason(plan: Plan, far: float, more: str) -> str:
     """Why the plan that finds most does not find this distance, and what to change."""
-    threshold = plan.workload.threshold
-    if far <= threshold:
-        return f"as the threshold has {threshold:.3g}; use a lower threshold"
-    if far <= chance_level(plan.n, len(plan.pairs), plan.event.relation.records):
+    chance = chance_level(plan.n, len(plan.pairs), plan.event.relation.records)
+    if isinstance(plan.ask, Above) and far <= plan.workload.threshold:
+        return f"the threshold is a MIC of {plan.ask.threshold:g}; use a lower one"
+    distance = f"its distance of about {far:.3g} is"
+    if far <= chance:
         return (
-            f"and independent pairs of {plan.n} records get as far by chance; use more records or "
-            "fewer pairs"
+            f"{distance} within what independent pairs of {plan.n} records reach by chance, "
+            f"{chance:.3g}; use more records or fewer pairs"
         )
-    return f"the smallest that is found; {advice}"
+    return (
+        f"{distance} below the smallest that is found, {plan.smallest:.3g}; use {more}, or "
+        f"{_fewer(plan.ask)}"
+    )
+
+
+def _fewer(ask: Ask) -> str:
+    """How to ask for less."""
+    if isinstance(ask, TopK):
+        return "fewer candidates" if ask.k == 1 else "a smaller k"
+    if isinstance(ask, Above):
+        return "a smaller at_most"
+    return "fewer pairs, such as TopK(k) of them (--ask top:k)"

@@ -34,8 +34,8 @@ Progress = Callable[[int], object]
 
 _PIECE = 2**16  # records that sources code at a time
 
-# Words folded into the event's key. Noise on MICr is drawn from the event's key itself.
-_SCORES, _CHOICE, _ORDER, _DISTANCES = 1, 2, 3, 4
+# Words folded into the event's key.
+_SCORES, _CHOICE, _ORDER, _DISTANCES, _VALUES = 1, 2, 3, 4, 5
 
 # Of each pair a distance and, if it is released, a MICr: points of their lattices.
 Points = Int[np.ndarray, "pairs measures"]
@@ -246,7 +246,7 @@ _Noise = tuple[PointNoise | LatticeCube | None, Lattice, Key[Array, ""]]
 def _values(plan: Plan, key: AnyKey) -> list[_Noise]:
     """The noise on distances, and that on MICr if it is released."""
     base = event_key(key, plan.event)
-    keys = _folded(base, _DISTANCES), base
+    keys = _folded(base, _DISTANCES), _folded(base, _VALUES)
     found: list[ValueNoise | None] = [plan.distances, plan.values]
     return [(noise, noise.lattice, own) for noise, own in zip(found, keys, strict=True) if noise]
 

@@ -1,16 +1,18 @@
 """`dpmic report`: one page from a run's folder; histograms are checked, charged, then computed."""
 
 import json
+import math
 import re
 
 import numpy as np
 import pytest
-from commands import BOUNDS, MARKER, NAMES, N, bounds_file, columns, dpmic, lines, table_file
+from commands import BOUNDS, MARKER, NAMES, QUICK, N, bounds_file, columns, dpmic, lines, table_file
 from made_results import result_of, statement_of
 from report_pages import Page
 
 from dpmic_jax import LedgerFile
 from dpmic_jax.results import SEEDED
+from dpmic_jax.screening import Against, TopK, preview
 
 SECRET = "SECRET-12345"
 PAIR = ("--histogram", "dose,response")
@@ -55,6 +57,45 @@ def test_the_report_of_a_run_is_written_beside_its_result(run):
     assert few.exit_code == 0, few.output
     rows = Page((run / "few.html").read_text("utf-8")).rows
     assert [row[:3] for row in rows] == screened().ranked()[:2]
+
+
+@pytest.mark.parametrize(
+    ("words", "settings"),
+    [
+        (("--ask", "against:dose", "--relative", "site,age"), {"relative": ("site", "age")}),
+        (("--ask", "top:3", "--delta", 0.1, "--records-per-person", 2), {"delta": 0.1}),
+    ],
+)
+def test_the_page_has_the_curve_of_the_plan(words, settings, data, tmp_path):
+    folder = tmp_path / "screened"
+    given = (data[1], *data[2:], "--epsilon", 3, "--out", folder, *QUICK, *words)
+    assert dpmic("screen", *given, "--force").exit_code == 0
+    done = dpmic("report", folder, "--top", 1)
+    assert done.exit_code == 0, done.output
+    text = (folder / "report.html").read_text("utf-8")
+    ask, records = (Against("dose"), 1) if "relative" in settings else (TopK(3), 2)
+    planned = preview(
+        columns=NAMES, n=N, epsilon=3.0, ask=ask, records_per_person=records, **settings
+    ).curve()
+    # All of them, although one pair is shown.
+    assert planned.svg() in text
+    page = Page(text)
+    assert page.one("section", id="power")["text"].startswith("What such a screen finds")
+    (caption,) = [p["text"] for p in page.all("p") if p["text"].startswith("What a screen of")]
+    assert caption == planned.caption()
+    assert len(page.all("path", **{"class": "own"})) == math.isfinite(planned.own.mic)
+
+
+def test_a_result_whose_query_is_unknown_has_no_curve(run):
+    assert dpmic("report", run).exit_code == 0
+    assert not Page((run / "report.html").read_text("utf-8")).all("section", id="power")
+
+
+def test_names_in_the_curve_are_shown_as_text():
+    planned = preview(columns=("<b>&", "$x"), n=1000, epsilon=1.0, ask=Against("<b>&"))
+    page = Page(screened().to_html(curve=planned.curve()))
+    assert not page.all("b")
+    assert "'<b>&' against the rest" in page.one("section", id="power")["text"]
 
 
 def test_histograms_share_one_charge_and_the_page_says_so(run, data, ledger):

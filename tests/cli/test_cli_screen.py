@@ -170,7 +170,7 @@ def test_options_reach_the_screen(files):
     plain = json.loads(screened(files, "--json").stdout)
     for words in (("--tile", 1), ("--rows", 7), ("--memory", 1), ("--devices", 2)):
         assert json.loads(screened(files, "--json", *words).stdout)["pairs"] == plain["pairs"]
-    noisier = json.loads(screened(files, "--json", "--records-per-person", 3).stdout)
+    noisier = json.loads(screened(files, "--json", "--force", "--records-per-person", 3).stdout)
     assert noisier["distance_noise_sd"] > 2.9 * plain["distance_noise_sd"]
     assert noisier["privacy"]["relation"]["records"] == 3
     gauss = screened(files, "--json", "--delta", "0.5", "--force", epsilon=0.5)

@@ -54,6 +54,22 @@ def test_the_level_is_of_use(rng):
     assert found.max() > 0.6 * chance_level(n, len(PAIRS))
 
 
+def test_persons_of_many_records_stay_below_their_own_level_and_pass_that_of_single_ones(rng):
+    """Everyone's records are alike: the worst that persons of r records may do."""
+    n, r = 500, 5
+    columns = list(np.repeat(rng.random((COLUMNS, n // r)), r, axis=1))
+    found = distances(columns, [(0.0, 1.0)] * COLUMNS, PAIRS)
+    assert found.max() < chance_level(n, len(PAIRS), r, chance=1e-3)
+    assert found.min() > chance_level(n, len(PAIRS))
+
+
+def test_records_of_different_distributions_may_be_independent_and_pass_the_level():
+    """Why the theorem is about identical distributions: here nothing is random at all."""
+    n = 500
+    x = np.repeat([0.2, 0.8], n // 2)
+    assert distances([x, x], [(0.0, 1.0)] * 2, PAIRS[:1])[0] > chance_level(n, 1, chance=1e-12)
+
+
 @pytest.mark.parametrize("signs", [False, True])
 def test_moments_of_absolute_binomials_are_within_the_bound(rng, signs):
     """E exp(h sum |X_j|) for independent centred binomials, exactly, against exp(m phi(c^2/m))."""
@@ -70,7 +86,7 @@ def test_moments_of_absolute_binomials_are_within_the_bound(rng, signs):
 @pytest.mark.parametrize("n", [50, 1000, 10**6])
 def test_every_p_has_a_t_within_its_error(n):
     steps, cells = steps_of(n), 256
-    t = steps / (steps + np.arange(1, steps + 1))
+    t = steps / (steps + np.arange(steps + 1))
     error, proxy = _worst(n, 1)
     for place in np.linspace(0, 1, 7):
         p = 0.5 + (np.arange(cells) + place) / (2 * cells)

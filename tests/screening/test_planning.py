@@ -1,6 +1,7 @@
 """Noise of each question by the formulas, and a cost that fits the budget exactly once."""
 
 import math
+import re
 from fractions import Fraction
 
 import pytest
@@ -24,7 +25,13 @@ from dpmic_jax.mic.grids import ladder
 from dpmic_jax.paper import tuning
 from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
 from dpmic_jax.screening.calibration import distance_of
-from dpmic_jax.screening.planning import WIDEST, default_screen_statistic, plan
+from dpmic_jax.screening.planning import (
+    WIDEST,
+    check_not_lost,
+    default_screen_statistic,
+    plan,
+)
+from dpmic_jax.screening.power import LARGEST
 
 COLUMNS = tuple(f"c{i}" for i in range(12))
 PAIRS = 66
@@ -348,10 +355,37 @@ def test_tables_of_other_lengths_and_widths_have_the_same_default():
             TypeError,
             "expected statistic to be a MICr",
         ),
-        ({"epsilon": 1e-9, "ask": TopK(3)}, ValueError, "spend more|larger epsilon"),
-        ({"epsilon": 1e-9, "ask": Above(0.3, 3)}, ValueError, "spend more|larger epsilon"),
+        ({"epsilon": 1e-9, "ask": TopK(3, 0.5)}, ValueError, "spend more|larger epsilon"),
+        ({"epsilon": 1e-9, "ask": Above(0.3, 3, 0.5)}, ValueError, "spend more|larger epsilon"),
     ],
 )
 def test_impossible_plans_are_refused_by_the_name_of_the_argument(changes, error, said):
     with pytest.raises(error, match=said):
         planned(**changes)
+
+
+def test_a_way_whose_noise_cannot_be_drawn_leaves_the_others():
+    """Scores of a selection have a coarser limit than values; Gaussian noise has one below too."""
+    assert planned(epsilon=1e-9, ask=TopK(3)).choice is None
+    found = planned(epsilon=10.0, delta=1e-6, n=10**9, ask=TopK(1))
+    assert found.smallest < math.inf
+
+
+@pytest.mark.parametrize(("n", "advice"), [(40, "more records"), (10**9, "a sample of a few")])
+def test_screens_in_which_independent_pairs_may_be_as_far_as_any_are_refused(n, advice):
+    found = planned(n=n, epsilon=1e4)
+    assert found.dependence_level > LARGEST
+    with pytest.raises(ValueError, match=rf"{n} records may be as far .* Use {advice}"):
+        check_not_lost(found)
+
+
+def test_a_plan_is_refused_if_and_only_if_it_finds_nothing():
+    for epsilon in (0.01, 0.03, 0.1, 0.2, 0.3, 1.0):
+        found = planned(epsilon=epsilon, n=2000)
+        if found.smallest <= LARGEST:
+            check_not_lost(found)
+        else:
+            with pytest.raises(ValueError, match="times the epsilon") as refused:
+                check_not_lost(found)
+            times = float(re.search(r"about (\S+) times", str(refused.value))[1])
+            assert planned(epsilon=1.1 * times * epsilon, n=2000).smallest <= LARGEST
