@@ -6,11 +6,12 @@ are independent vectors of cube noise over the d pairs, all of one distribution.
 
     pair i is called dependent if 1 + #{b >= 1 : N_bi >= N_0i} <= k,   k = floor((B + 1) alpha / d).
 
-**Level.** If x and y of pair i are independent and the records exchangeable, T_0i, ..., T_Bi are
-exchangeable given x and the values of y (`inference.permutation`), and so are N_0i, ..., N_Bi. At
-most k of B + 1 numbers, tied or not, have at most k of them at or above themselves. So a pair is
-falsely called dependent with a probability of at most k / (B + 1) <= alpha / d, whatever n and the
-distributions of x and y are, and any pair with one of at most alpha.
+**Level.** If x and y of pair i are independent, and the records independent and of one
+distribution, T_0i, ..., T_Bi are exchangeable given x and the values of y
+(`inference.permutation`), and so are N_0i, ..., N_Bi. At most k of B + 1 numbers, tied or not, have
+at most k of them at or above themselves. So a pair is falsely called dependent with a probability
+of at most k / (B + 1) <= alpha / d, whatever n and the distributions of x and y are, and any pair
+with one of at most alpha.
 
 **Privacy.** Take the p_b and Z_b for b >= 1 as given. Then the decision of pair i is whether
 Z_0i > V_i - T_0i, where V_i, the k-th largest of N_1i, ..., N_Bi, is a function of the records. A

@@ -3,10 +3,11 @@
 The distances of all pairs are released with one cube of noise, as by a screen: one person's r
 records move each by at most r/n. Everything else is computed from what was released, at no cost.
 
-**Theorem.** Let the records of different persons be independent, and the x of a person's records
-independent of their y. Let F(x) >= P(T >= x) be the proven tail of the distance
-(`screening.independence.distance_tail`), a <= 2^-10 the rate of the noise Z on its lattice, and
-C = G V / a in steps of the lattice, with G ~ Gamma(d + 1) and V uniform on [-1, 1]. Then
+**Theorem.** Let the records of different persons be independent, the x of a person's records
+independent of their y, and x of one distribution in all records, and y too. Let F(x) >= P(T >= x)
+be the proven tail of the distance (`screening.independence.distance_tail`), a <= 2^-10 the rate of
+the noise Z on its lattice, and C = G V / a in steps of the lattice, with G ~ Gamma(d + 1) and V
+uniform on [-1, 1]. Then
 
     p(x) = (1 + 6/5 a) E F(x - C - 3/2)   has   P(p(T + Z) <= u) <= u for all u.
 

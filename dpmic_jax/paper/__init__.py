@@ -14,6 +14,7 @@ and 5.
 default settings.
 `ablations`, `shapes`: experiments beyond the paper's.
 `calibration`: the table behind `VariationLap`'s estimate of MIC*.
+`dependences`, `distances`: the table behind a screen's estimate of MIC* from the distance.
 `published_values`: the numbers that the paper prints.
 `figures`, `summary`, `page`: the paper's figures and ours, and the page of results.
 `store`: keeps the finished parts of a long computation on disk.

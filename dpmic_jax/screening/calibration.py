@@ -122,7 +122,10 @@ def _on_grid(
     # The law of noise and sampling together, once for all distances.
     below = np.mean([noise.cdf(gaps - each) for each in deviation * _SAMPLING], axis=0)
     means = typical_value(_distances(_FINE), n)
-    gap, half = grid[:, None] - means, max(_WIDTH, deviation / 4)
+    # A value that noise and sampling do not reach says as much as the furthest that they do.
+    reach = np.interp([1e-6, 1 - 1e-6], below, gaps)
+    reached = np.clip(grid, means[0] + reach[0], means[-1] + reach[1])
+    gap, half = reached[:, None] - means, max(_WIDTH, deviation / 4)
     low, high = (np.interp(gap + each, gaps, below) for each in (-half, half))
     # 0 stands for all values below it, and 1 for all above. Far out all of them are 0 in floats:
     # the nearest distance then decides.

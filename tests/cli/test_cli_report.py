@@ -86,11 +86,6 @@ def test_the_page_has_the_curve_of_the_plan(words, settings, data, tmp_path):
     assert len(page.all("path", **{"class": "own"})) == math.isfinite(planned.own.mic)
 
 
-def test_a_result_whose_query_is_unknown_has_no_curve(run):
-    assert dpmic("report", run).exit_code == 0
-    assert not Page((run / "report.html").read_text("utf-8")).all("section", id="power")
-
-
 def test_names_in_the_curve_are_shown_as_text():
     planned = preview(columns=("<b>&", "$x"), n=1000, epsilon=1.0, ask=Against("<b>&"))
     page = Page(screened().to_html(curve=planned.curve()))

@@ -21,7 +21,7 @@ from scipy import stats
 from dpmic_jax.dp.audit import exact_loss, replace_one
 from dpmic_jax.dp.noise.cube import CubeNoise, random_bits
 from dpmic_jax.dp.rng.keys import fold
-from dpmic_jax.inference import PrivateDecisions, shuffling
+from dpmic_jax.inference import PrivateDecisions, private_decisions, shuffling
 from dpmic_jax.inference.private_decisions import decisions, default_draws, largest_rank
 from dpmic_jax.inference.private_noise import DistanceNoise
 from dpmic_jax.mic.batch import score_pairs
@@ -510,31 +510,32 @@ def exact_distance(x, y):
     return max(map(oracles.split_distance, (table, table.T))) * 2 * steps_of(n) * n
 
 
-def test_decisions_are_those_of_permuted_records_and_the_noise_of_the_key(rng, key):
-    """With distances from the definition."""
-    n, draws, alpha = 40, 3, 0.5
+def test_decisions_compare_permuted_records_with_independent_noise(monkeypatch, rng, key):
+    """The distances are those of the definition, and each part of the randomness has a key."""
+    n, draws = 40, 3
     x = rng.random((4, n))
     x[1] = np.round(x[0], 1)
     cut = MICrAndDistance(micr=None).cut(list(x), [(0.0, 1.0)] * 4)
     pairs = np.array([[0, 1], [3, 2]])
     noise = DistanceNoise(epsilon=3.0, n=n, pairs=2, moved=MOVED)
+    compared = {}
+
+    def recorded(distances, noise, rank, *, observed, copies):
+        drawn = list(itertools.islice(copies, 2 * draws))
+        compared.update(distances=list(distances), rank=rank, observed=observed, copies=drawn)
+        return True, False
+
+    monkeypatch.setattr(private_decisions, "decisions", recorded)
+    found = PrivateDecisions(draws=draws).found(cut, pairs, noise, 0.5, key)
     observed, copies, shuffles = (
         fold(key, jax.numpy.asarray([word], jax.numpy.uint32)) for word in (1, 2, 3)
     )
+    assert compared["distances"] == [
+        exact_distance(x[a], x[b][order]) for order in orders(shuffles, draws, n) for a, b in pairs
+    ]
+    assert compared["rank"] == largest_rank(draws, 0.5, 2) == 1
+    assert compared["observed"] == noise.draw(random_bits(observed))
     bits = random_bits(copies)
-    points = np.array(
-        [
-            [
-                noise.multiplier * exact_distance(x[a], x[b][order]) + z
-                for (a, b), z in zip(pairs, noise.draw(drawn), strict=True)
-            ]
-            for order, drawn in zip(
-                orders(shuffles, draws, n), [random_bits(observed), *[bits] * draws], strict=True
-            )
-        ]
-    )
-    rank = 1 + (points[1:] >= points[0]).sum(axis=0)
-    found = PrivateDecisions(draws=draws).found(cut, pairs, noise, alpha, key)
-    assert found.dependent == tuple((rank <= 1).tolist())
-    assert set(found.dependent) == {True, False}
-    assert found._replace(dependent=None) == (None,) * 4
+    assert compared["copies"] == [z for _ in range(draws) for z in noise.draw(bits)]
+    assert len({*compared["observed"], *compared["copies"]}) == 2 * (draws + 1)
+    assert found == ((True, False), None, None, None)

@@ -4,14 +4,26 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
+from dpmic_jax import seeded_key
 from dpmic_jax.dp.noise.lattice import LatticeGauss
 from dpmic_jax.dp.selection import SparseVector, ZCDPTopK
-from dpmic_jax.screening import Above, Against, AllPairs, Resources, TopK, preview
-from dpmic_jax.screening.calibration import distance_of, mic_of
+from dpmic_jax.screening import (
+    Above,
+    Against,
+    AllPairs,
+    Resources,
+    TopK,
+    preview,
+    screen,
+    smallest_epsilon,
+)
+from dpmic_jax.screening.calibration import distance_of, mic_of, typical_value
+from dpmic_jax.screening.execution import ScreenTask, released
 from dpmic_jax.screening.independence import chance_level
 from dpmic_jax.screening.power import LARGEST, expected_count, passed_chance
-from dpmic_jax.screening.tiles import Tiling
+from dpmic_jax.screening.tiles import DEFAULT, TileScorer, Tiling
 
 # Distances.
 STRONG, WEAK = [0.15, 0.2, 0.3, 0.4], [0.004] * 39 + [0.05, 0.1]
@@ -104,6 +116,94 @@ def test_the_smallest_found_is_selected_and_called_dependent_with_95_percent(rng
     assert found.smallest == mic_of(value)
 
 
+class KnownDistances(TileScorer):
+    """A scorer of pairs whose distances are known: all that comes after scoring is the screen's."""
+
+    def __init__(self, plan, distances, key):
+        self._plan, self._key = plan, key
+        self._known = dict(zip(map(tuple, plan.pairs.tolist()), distances, strict=True))
+
+    def _points(self, pairs, lattices):
+        distances = np.array([self._known[tuple(pair)] for pair in pairs.tolist()])
+        yield np.stack([np.int64(distances * lattice.top) for lattice in lattices], axis=1)
+
+    def tiles(self, numbers, progress):
+        found = super().tiles(numbers, len(self._known), self._key, progress)
+        return zip(numbers, found, strict=True)
+
+    def noised(self, chosen):
+        return super().noised(chosen, self._key)
+
+
+def starred(plan, distances, seed):
+    """The positions of the pairs that a screen with this seed releases and calls dependent."""
+    key = seeded_key(seed)
+    task = ScreenTask(None, plan, DEFAULT, len(plan.pairs))
+    found = released(task, key, None, KnownDistances(plan, distances, key))
+    above = found.pairs[found.distances > plan.dependence_level].tolist()
+    return [plan.pairs.tolist().index(pair) for pair in above]
+
+
+@pytest.mark.parametrize(
+    ("columns", "ask", "epsilon", "delta"),
+    [
+        (10, AllPairs(), 0.5, 0.0),
+        (10, AllPairs(), 0.5, 0.01),
+        (10, TopK(3), 0.1, 0.0),
+        (12, TopK(8), 0.1, 0.1),
+        (4, TopK(2), 0.1, 0.0),
+        (10, Above(0.1, 3), 0.2, 0.0),
+        (10, Above(0.2, 30), 0.2, 0.0),
+    ],
+)
+def test_a_pair_of_the_smallest_found_is_chosen_and_starred_by_screens_of_95_percent_of_keys(
+    rng, columns, ask, epsilon, delta
+):
+    """By the noise of screens; the others are as far as chance takes independent columns.
+
+    A pair whose distance is a fifth smaller is missed far more often: there is little to spare.
+    """
+    n, keys, near, at = 6000, 240, 1, 4
+    found = preview(columns=columns, n=n, epsilon=epsilon, delta=delta, ask=ask)
+    pairs = len(found.plan.pairs)
+    # Between 0.8 and 1.1 times the mean, as those of 21 pairs of uniform columns are.
+    distances = typical_value(np.zeros(pairs), n) * rng.uniform(0.8, 1.1, pairs)
+    distances[[at, near]] = found.smallest_distance * np.array([1.0, 0.8])
+    seen = [starred(found.plan, distances, seed) for seed in range(keys)]
+    right, fewer = (sum(place in each for each in seen) for place in (at, near))
+    # An interval that 1 of 1000 counts of a share of 0.95 is below, and as many above.
+    low, high = binom.ppf([1e-3, 1 - 1e-3], keys, 0.95)
+    assert low <= right
+    if isinstance(ask, AllPairs):
+        assert right <= high
+    assert fewer < 0.75 * keys
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ask", [AllPairs(), TopK(2), Above(0.1, 3)], ids=str)
+def test_the_smallest_epsilon_for_a_pair_of_a_table_finds_it(rng, ask):
+    """By whole screens of a table, with the epsilon that is solved for, and with two thirds."""
+    n, keys = 2000, 40
+    table = {f"c{number}": rng.random(n) for number in range(6)}
+    table["c4"] = np.where(rng.random(n) < 0.45, table["c1"], table["c4"])
+    limits = dict.fromkeys(table, (0.0, 1.0))
+
+    def screened(ask, epsilon, seed):
+        found = screen(table, bounds=limits, epsilon=epsilon, ask=ask, key=seeded_key(seed))
+        above = found.dependent
+        pairs = map(tuple, found.pairs[above].tolist())
+        return dict(zip(pairs, found.distance[above].tolist(), strict=True))
+
+    distance = screened(AllPairs(), 1e5, 0)[1, 4]
+    epsilon = smallest_epsilon(mic_of(distance), columns=6, n=n, ask=ask)
+    right, fewer = (
+        sum((1, 4) in screened(ask, share * epsilon, seed) for seed in range(keys))
+        for share in (1, 2 / 3)
+    )
+    assert right >= binom.ppf(1e-3, keys, 0.95)
+    assert fewer < 0.9 * keys
+
+
 def test_what_no_dependence_reaches_has_no_mic():
     found = preview(columns=30, n=100, epsilon=0.1, ask=AllPairs())
     assert found.smallest_distance > LARGEST
@@ -143,3 +243,37 @@ def test_it_reads_as_a_table():
         "sensitivity",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(("n", "error"), [(3, ValueError), (0, ValueError), (2.5, TypeError)])
+def test_fewer_records_than_a_screen_takes_are_refused(n, error):
+    with pytest.raises(error, match=r"expected n (>= |to be a whole number)"):
+        preview(columns=5, n=n, epsilon=1.0, ask=AllPairs())
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (AllPairs(), "45"),
+        (TopK(4, selection_fraction=0.7), "4"),
+        (TopK(40), "40"),
+        (Above(0.3, 5, selection_fraction=0.7), "at most 5"),
+        (Above(0.3, 40), "at most 40"),
+    ],
+    ids=str,
+)
+def test_only_a_search_above_a_threshold_may_release_fewer_pairs(ask, said):
+    assert dict(plan_of(ask).lines())["pairs released"] == said
+
+
+def test_it_says_what_was_chosen_and_what_other_ways_would_have_found():
+    lines = dict(preview(columns=40, n=20_000, epsilon=0.4, delta=1e-6, ask=TopK(20)).lines())
+    assert "exponential mechanism" in lines["mechanism"]
+    others = dict(
+        reversed(other.split(" by ", 1)) for other in lines["other ways would find"].split("; ")
+    )
+    assert {how.split(" ")[0] for how in others} == {"pairs", "discrete"}
+    assert any("one-shot noisy top-k" in how for how in others)
+    chosen = float(lines["smallest MIC found, 95 %"].split(",")[0])
+    # A quarter of the distance may be spent on MICr, which is up to about half of a MIC.
+    assert all(mic == "none" or float(mic) > chosen / 2 for mic in others.values())
