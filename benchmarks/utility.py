@@ -119,7 +119,7 @@ def main() -> None:
         )
         for row in rows
     ]
-    shown = table((*head, "★, least often"), lines)
+    shown = table((*head, "starred, worst pair"), lines)
     print(shown)
     content = {"command": "python -m benchmarks.utility", "rows": rows}
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")

@@ -186,7 +186,7 @@ def draw(rows: list[Result]) -> None:
     """Mean power over the functions against the number of records."""
     from matplotlib.figure import Figure
 
-    ax = Figure((7, 4), layout="constrained").subplots()
+    ax = Figure((8, 4), layout="constrained").subplots()
     for name in rows[0]["power"]:
         ours = name in _OURS
         ax.plot(
@@ -200,7 +200,7 @@ def draw(rows: list[Result]) -> None:
     ax.set_title("66 pairs, epsilon = 1, delta = 0", loc="left", fontsize=9)
     ax.grid(color="0.9")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(fontsize=8, frameon=False)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     ax.figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
 
 

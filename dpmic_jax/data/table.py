@@ -107,6 +107,8 @@ def same_length(one: Column, other: Column, names: str) -> None:
 
 def positions(names: Sequence[str], pairs: Pairs) -> Int[np.ndarray, "pairs 2"]:
     """The positions of the two columns of every pair, checked."""
+    if isinstance(pairs, str) or not isinstance(pairs, Sequence | np.ndarray):
+        raise TypeError(f"expected pairs to be a list of pairs of columns (x, y), got {pairs!r}")
     if not len(pairs):
         raise ValueError("expected pairs to name at least one (x, y), got none")
     return np.array([[_position(names, name) for name in _two(pair)] for pair in pairs])
@@ -125,7 +127,7 @@ def _position(names: Sequence[str], name: Any) -> int:
     if isinstance(name, int | np.integer) and 0 <= name < len(names):
         return int(name)
     raise ValueError(
-        f"pairs has an unknown column {name!r}; use a name of a column of X, or a position from 0 "
+        f"pairs has an unknown column {name!r}; use the name of a column, or a position from 0 "
         f"to {len(names) - 1}"
     )
 

@@ -29,9 +29,9 @@ from dpmic_jax.screening.queries import Above, AllPairs, Ask, Group, TopK
 _ALL = AllPairs()
 T = TypeVar("T", int, float)
 
-# 0.001 to 100.
+# A millionth to 100.
 _EPSILONS = (
-    *(float(f"{digits}e{power}") for power in range(-5, 0) for digits in range(100, 1000)),
+    *(float(f"{digits}e{power}") for power in range(-8, 0) for digits in range(100, 1000)),
     100.0,
 )
 # 4 to 4 million. Distances of more records are computed in fewer steps, and find less.
@@ -50,7 +50,7 @@ def smallest_epsilon(find: float, **settings: Any) -> float:
       **settings: all arguments of `preview` but epsilon.
 
     Returns:
-      Epsilon, rounded up to three digits, from 0.001 to 100.
+      Epsilon, rounded up to three digits, from 0.000001 to 100.
     """
     return _first(
         _EPSILONS,

@@ -128,8 +128,10 @@ def test_points_of_the_picture_lie_where_its_labels_say(factor):
             assert read_off(x, across) == pytest.approx(point.epsilon, rel=0.01)
             assert read_off(y, up) == pytest.approx(point.mic, rel=0.02)
     assert placed["own"].tolist() == placed["dots"][2:3].tolist()
-    # All within the drawn area, and that within the picture.
+    # All within the drawn area, which the labels span, and that within the picture.
     frame = svg.find("rect")
+    assert (max(up.values()), min(up.values())) == (float(frame.get("height")), 0)
+    assert (max(across.values()), min(across.values())) == (float(frame.get("width")), 0)
     for pixels, side in ((placed[None][:, 0], "width"), (placed[None][:, 1], "height")):
         assert 0 <= pixels.min() <= pixels.max() <= float(frame.get(side))
     left, top, width, height = map(float, svg.get("viewBox").split())
