@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from dpmic_jax.dp.accounting.composition import numerical
@@ -49,6 +50,7 @@ class Choice(NamedTuple):
         return float(1 / rate) / self.lattice.top if rate else 0.0
 
 
+@lru_cache(maxsize=64)
 def _rates(selector: Selector) -> tuple[Fraction, Fraction | None]:
     """The rates of the noise on scores and on the threshold."""
     if isinstance(selector, OneShotTopK):

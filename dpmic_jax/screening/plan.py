@@ -185,7 +185,9 @@ class Plan:
     def mechanism(self) -> str:
         """The mechanism in words, for a privacy statement."""
         own = f", and of {len(self.relative)} columns with themselves" if self.relative else ""
-        return f"{self.ask}{own}: {described(self.noises)}"
+        sorts = isinstance(self.ask, TopK | Above) and self.choice is None
+        of = " of all candidates, which are then sorted" if sorts else ""
+        return f"{self.ask}{own}: {described(self.noises)}{of}"
 
     @property
     def guarantee_text(self) -> str:

@@ -96,6 +96,8 @@ def plan(
     budget = Budget(epsilon, delta, relation)
     pairs = pairs_of(ask, names)
     _check_relative(relative, names, {names[column] for column in set(pairs.ravel().tolist())})
+    # Plain strings: the noise depends on the text of the event.
+    relative = tuple(names[names.index(name)] for name in relative)
     size = Workload(ask, n, len(pairs), len(relative), relation.records)
     ways = _ways(size, budget)
     found = [size.smallest(way) for way in ways]
@@ -111,7 +113,7 @@ def plan(
         relation=relation,
         n=n,
         sensitivity=_sensitivity(size),
-        settings=_settings(chosen, ask, n, tuple(relative)),
+        settings=_settings(chosen, ask, n, relative),
         label=label,
     )
     return Plan(
@@ -120,7 +122,7 @@ def plan(
         ask=ask,
         epsilon=budget.epsilon,
         delta=budget.delta,
-        relative=tuple(relative),
+        relative=relative,
         noises=chosen,
         others=tuple(kept.items()),
         event=event,
