@@ -76,6 +76,7 @@ def screened():
         ask=AllPairs(),
         key=seeded_key(0),
         statistic=MICr(B=6, c=1),
+        force=True,
     )
 
 

@@ -39,7 +39,7 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.screening.independence import chance_level
 from dpmic_jax.screening.noises import Noises, Share, choice_of, guarantee_of, value_noise
 from dpmic_jax.screening.plan import Plan, Workload, described, pairs_of
-from dpmic_jax.screening.power import LARGEST, smallest_found
+from dpmic_jax.screening.power import LARGEST, SURE, smallest_found
 from dpmic_jax.screening.queries import Above, Ask, Names, TopK, canonical
 
 Rule = Callable[[int, float], MICr]
@@ -142,10 +142,15 @@ def _check_relative(relative: Sequence[str], names: Names, paired: set[str]) -> 
 def check_not_lost(plan: Plan) -> None:
     """Refuse a plan that finds no dependence, however strong, by public numbers only.
 
-    A selection tells something even if the values of what is selected are lost.
+    A selection tells something even if no pair is called dependent, and so do values of MICr.
     """
+    chance, fewer = 0.0, "a smaller k"
     if plan.choice is not None:
-        level, chance, fewer = None, 0.0, "a smaller k"
+        level = None
+    elif isinstance(plan.ask, TopK | Above):
+        level = plan.distances.largest_quantile(1 - SURE, plan.noised)
+    elif plan.values is not None:
+        return
     else:
         level, fewer = plan.dependence_level, "fewer pairs, or TopK(k) of them"
         chance = chance_level(plan.n, len(plan.pairs), plan.event.relation.records)

@@ -207,7 +207,7 @@ def test_a_plan_reads_no_data(tmp_path):
         (("--epsilon", 1, "--columns", 4, "--bounds", "b"), "or --columns, a number"),
         (("--columns", 4), "Missing option '--epsilon'"),
         (("--epsilon", 1, "--columns", 4, "--ask", "against:age"), "an unknown column 'age'"),
-        (("--epsilon", 1e-9, "--columns", 4, "--ask", "top:2"), "a larger epsilon or a smaller k"),
+        (("--epsilon", 1, "--columns", 4, "--delta", 2), "expected 0 <= delta < 1"),
     ],
 )
 def test_invalid_plans_are_refused(words, said):

@@ -371,12 +371,18 @@ def test_a_way_whose_noise_cannot_be_drawn_leaves_the_others():
     assert found.smallest < math.inf
 
 
-@pytest.mark.parametrize(("n", "advice"), [(40, "more records"), (10**9, "a sample of a few")])
-def test_screens_in_which_independent_pairs_may_be_as_far_as_any_are_refused(n, advice):
-    found = planned(n=n, epsilon=1e4)
+@pytest.mark.parametrize(
+    ("n", "epsilon", "advice"), [(40, 5.0, "more records"), (10**9, 1e-5, "a sample of a few")]
+)
+def test_screens_in_which_independent_pairs_may_be_as_far_as_any_are_refused(n, epsilon, advice):
+    found = planned(n=n, epsilon=epsilon)
     assert found.dependence_level > LARGEST
     with pytest.raises(ValueError, match=rf"{n} records may be as far .* Use {advice}"):
         check_not_lost(found)
+    # Selections, and values of MICr that can be read, tell something all the same.
+    for other in (planned(n=n, epsilon=1e4), planned(n=n, epsilon=1e4, ask=TopK(3))):
+        assert other.dependence_level > LARGEST
+        check_not_lost(other)
 
 
 def test_a_plan_is_refused_if_and_only_if_it_finds_nothing():
