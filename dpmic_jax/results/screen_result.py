@@ -22,6 +22,7 @@ from dpmic_jax.results.plots import Plots
 from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.results.relative import RelativeDistances, relative_distances
 from dpmic_jax.results.statement import Statement
+from dpmic_jax.results.validation import check_not_earlier, checked_names, checked_rows
 
 _SCHEMA = {
     "x": nw.String,
@@ -90,9 +91,9 @@ class ScreenResult:
     backend: str | None = None
 
     def __post_init__(self):
-        names = _checked_names(self.names)
+        names = checked_names(self.names)
         values = {name: np.asarray(getattr(self, name), np.float64) for name in _STORED}
-        pairs = _checked_rows(self.pairs, values, len(names))
+        pairs = checked_rows(self.pairs, values, len(names))
         for name in ("noise_sd", "distance_noise_sd", "dependence_threshold", "own_half_width"):
             if name == "noise_sd" and self.noise_sd is None:
                 continue
@@ -244,7 +245,7 @@ class ScreenResult:
         text = source if isinstance(source, str) else Path(source).read_text("utf-8")
         try:
             content = json.loads(text)
-            _check_not_earlier(content)
+            check_not_earlier(content)
             rows = content["pairs"]
             columns = {name: [row[name] for row in rows] for name in ("x", "y", *_STORED)}
             result = cls._of(content, columns)
@@ -278,7 +279,7 @@ class ScreenResult:
     def from_parquet(cls, path: str | os.PathLike[str]) -> "ScreenResult":
         """The result that `to_parquet` wrote."""
         header, columns = export.read_parquet(path)
-        _check_not_earlier(header)
+        check_not_earlier(header)
         return cls._of(header, columns)
 
     def to_html(
@@ -350,43 +351,3 @@ def backend_of(frame: Any) -> str | None:
     """The library of a data frame ("pandas", "polars", "pyarrow", ...); None for anything else."""
     known = nw.from_native(frame, eager_only=True, pass_through=True)
     return known.implementation.name.lower() if isinstance(known, nw.DataFrame) else None
-
-
-def _check_not_earlier(header: dict[str, Any]) -> None:
-    if "independence" in header:
-        raise ValueError(
-            'this result was written by an earlier version of dpmic_jax, in which "mic" above '
-            '"independence" decided; now "distance" above "dependence_threshold" decides: read it '
-            "with that version, or screen again"
-        )
-
-
-def _checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(names)
-    if not all(isinstance(name, str) for name in names):
-        raise TypeError("expected names to be strings")
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise ValueError("expected names of at least 2 columns, each once")
-    return names
-
-
-def _checked_rows(
-    pairs: Int[np.ndarray, "rows 2"], values: dict[str, np.ndarray], columns: int
-) -> Int[np.ndarray, "rows 2"]:
-    pairs = np.asarray(pairs)
-    for name, column in values.items():
-        if not np.issubdtype(pairs.dtype, np.integer) or pairs.shape != (*column.shape, 2):
-            raise ValueError(
-                f"expected pairs as whole numbers (x, y), one for each value of {name}"
-            )
-        if not np.all((column >= 0) & (column <= 1)):
-            raise ValueError(f"expected every value of {name} in [0, 1]")
-    if not np.all((values["lower"] <= values["mic"]) & (values["mic"] <= values["upper"])):
-        raise ValueError("expected lower <= mic <= upper in every row")
-    if np.any(pairs < 0) or np.any(pairs >= columns) or np.any(pairs[:, 0] == pairs[:, 1]):
-        raise ValueError("expected each of pairs to be two different positions in names")
-    low, high = np.sort(pairs.astype(np.int64), axis=1).T
-    # One integer for each unordered pair.
-    if len(np.unique(low * columns + high)) < len(pairs):
-        raise ValueError("expected distinct pairs; one occurs twice")
-    return pairs.astype(np.int64)
