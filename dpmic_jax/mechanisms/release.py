@@ -8,7 +8,7 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int32, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int, Int32, Int64, PRNGKeyArray, UInt32
 
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.file import Receipt
@@ -127,7 +127,7 @@ def add_noise(
     radius of cube noise is drawn from `key` alone, and is the same in every call.
     """
     if isinstance(noise, LatticeCube):
-        return _add_cube(noise, points, pairs, key)
+        return noise.release(points, np.concatenate([*cube_noise(noise, pairs, key)]))
     noisy = jax.vmap(lambda key, point: noise.release(point, key=key))
     done = []
     for start in range(0, len(pairs), _TOGETHER):
@@ -139,22 +139,20 @@ def add_noise(
     return np.concatenate(done)
 
 
-def _add_cube(
-    noise: LatticeCube,
-    points: Int[np.ndarray, " pairs"],
-    pairs: Int[np.ndarray, "pairs 2"],
-    key: PRNGKeyArray,
-) -> Int[np.ndarray, " pairs"]:
+def cube_noise(
+    noise: LatticeCube, pairs: Int[np.ndarray, "pairs 2"], key: PRNGKeyArray
+) -> Iterator[Int64[np.ndarray, " some"]]:
+    """The noise that `add_noise` adds to pairs, in order, some of them at a time.
+
+    It can be drawn before what it is added to is known: for many pairs at once that is quicker.
+    """
     radius = noise.noise.radius(jax.random.fold_in(key, np.uint32(_RADIUS)))
-    done = []
     for start in range(0, len(pairs), _TOGETHER):
         some = pairs[start : start + _TOGETHER]
         width = _width(len(some), many=False)
         words = np.asarray(_pair_words(_pair_keys(key, *_columns(some, width))))[: len(some)]
-        blocks = (_blocks(*each, key) for each in zip(words, some, strict=True))
-        here = points[start : start + _TOGETHER]
-        done.append(noise.release(here, radius=radius, blocks=blocks))
-    return np.concatenate(done)
+        blocks = [_blocks(*each, key) for each in zip(words, some, strict=True)]
+        yield noise.drawn(radius, words, blocks)
 
 
 def _blocks(

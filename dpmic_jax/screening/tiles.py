@@ -4,6 +4,7 @@ The content of a tile depends on the plan, the run's key and the records only, n
 tiles or batches, the device or the process.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from dpmic_jax.data.source import Source
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold
 from dpmic_jax.dp.selection import ZCDPTopK
-from dpmic_jax.mechanisms.release import PointNoise, add_noise, on_lattice
+from dpmic_jax.mechanisms.release import PointNoise, add_noise, cube_noise, on_lattice
 from dpmic_jax.mic import batch, distance, streaming
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import integer_mic
@@ -176,10 +177,13 @@ class TileScorer:
         plan, pairs = self._plan, self._plan.scored
         tiles = [pairs[number * size : (number + 1) * size] for number in numbers]
         noises = _scores(plan, plan.choice, key) if plan.choice else _values(plan, key)
-        points = self._points(np.concatenate(tiles), [lattice for _, lattice, _ in noises])
-        grouped = _regrouped(points, [len(tile) for tile in tiles], progress)
-        for tile, values in zip(tiles, grouped, strict=True):
-            yield _noised(noises, values, tile)
+        together, lengths = np.concatenate(tiles), [len(tile) for tile in tiles]
+        points = self._points(together, [lattice for _, lattice, _ in noises])
+        adding = [_adding(noise, key, together, tiles) for noise, _, key in noises]
+        for values in _regrouped(points, lengths, progress):
+            yield np.stack(
+                [next(each)(own) for each, own in zip(adding, values.T, strict=True)], axis=1
+            )
 
     def noised(self, chosen: Positions, key: AnyKey) -> Points:
         """The noised values of selected pairs."""
@@ -255,6 +259,24 @@ def _scores(plan: Plan, choice: Choice, key: AnyKey) -> list[_Noise]:
     """The noise on the scores by which pairs are selected."""
     noise = None if isinstance(choice.selector, ZCDPTopK) else choice.selector
     return [(noise, choice.lattice, _folded(event_key(key, plan.event), _SCORES))]
+
+
+def _adding(
+    noise: PointNoise | LatticeCube | None,
+    key: Key[Array, ""],
+    together: Positions,
+    tiles: Sequence[Positions],
+) -> Iterator[Callable[[np.ndarray], np.ndarray]]:
+    """For every tile in turn what adds its noise; cube noise is drawn for many tiles at once."""
+    if noise is None:
+        yield from itertools.repeat(lambda points: points, len(tiles))
+    elif isinstance(noise, LatticeCube):
+        drawn = cube_noise(noise, together, key)
+        for some in _regrouped(drawn, [len(tile) for tile in tiles], lambda _: None):
+            yield partial(noise.release, drawn=some)
+    else:
+        for tile in tiles:
+            yield partial(add_noise, noise, pairs=tile, key=key)
 
 
 def _noised(noises: Sequence[_Noise], points: Points, pairs: Positions) -> Points:

@@ -31,7 +31,7 @@ derived from the run's key wherever it is needed, and kept nowhere.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
@@ -201,6 +201,30 @@ def uniform(radius: int, blocks: Iterator[int]) -> int:
       blocks: random integers below 2^BLOCK; as many as it takes, nearly always one.
     """
     return _below(2 * radius + 1, blocks, BLOCK) - radius
+
+
+def uniforms(
+    radius: int, words: UInt32[np.ndarray, "some words"], blocks: Sequence[Iterator[int]]
+) -> list[int]:
+    """`uniform` of many streams of blocks at once.
+
+    Args:
+      radius: of the cube.
+      words: the first words of every stream, those of its first block first and lowest.
+      blocks: the streams.
+    """
+    size = 2 * radius + 1
+    if size >= 2**32:
+        return [uniform(radius, each) for each in blocks]
+    # The remainder of a block, from its highest word down: everything fits into 64 bits.
+    drawn = np.zeros(len(words), np.uint64)
+    for place in reversed(range(BLOCK // 32)):
+        drawn = ((drawn << np.uint64(32)) | words[:, place]) % np.uint64(size)
+    found = (drawn.astype(np.int64) - radius).tolist()
+    # Only the highest blocks can be in an incomplete run.
+    for place in np.flatnonzero((words[:, 1 : BLOCK // 32] == 2**32 - 1).all(axis=1)).tolist():
+        found[place] = uniform(radius, blocks[place])
+    return found
 
 
 def _below(size: int, blocks: Iterator[int], width: int) -> int:

@@ -1,20 +1,20 @@
 """Round numbers in [0, 1] to a lattice, and release lattice points with integer noise."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Float64, Int, Int32
+from jaxtyping import Array, Float, Float64, Int, Int32, Int64, UInt32
 from scipy.special import ndtr, ndtri
 
 from dpmic_jax.dp.arithmetic.intervals import exact, integer, rounded_up
 from dpmic_jax.dp.noise import gaussian
 from dpmic_jax.dp.noise.bounded import ClippedLaplace, PureCertificate, as_int32, clipped_pmf
-from dpmic_jax.dp.noise.cube import MOST_VALUES, CubeNoise, uniform
+from dpmic_jax.dp.noise.cube import MOST_VALUES, CubeNoise, uniforms
 from dpmic_jax.dp.noise.distributions import (
     DiscreteGaussian,
     GaussianCertificate,
@@ -295,24 +295,34 @@ class LatticeCube:
         """What the largest of `count` noises exceeds with probability `above`."""
         return self.noise.largest_quantile(above, count) / self.lattice.top
 
+    def drawn(
+        self, radius: int, words: UInt32[np.ndarray, "some words"], blocks: Sequence[Iterator[int]]
+    ) -> Int64[np.ndarray, " some"]:
+        """Noise for some of the points, clipped to what can matter on the lattice.
+
+        Args:
+          radius: `noise.radius(key)`, the same for all of them; secret.
+          words, blocks: for each point random integers of `cube.BLOCK` bits, from a key of its own,
+            and the words of the first of them (`cube.uniforms`).
+        """
+        top = self.lattice.top
+        return np.array([min(max(d, -top), top) for d in uniforms(radius, words, blocks)], np.int64)
+
     def release(
-        self, points: Int[np.ndarray, " some"], *, radius: int, blocks: Iterable[Iterator[int]]
+        self, points: Int[np.ndarray, " some"], drawn: Int64[np.ndarray, " some"]
     ) -> Int32[np.ndarray, " some"]:
         """Add noise to some of the lattice points, and clip them to the lattice.
 
         Args:
           points: exact points, each of which is released once.
-          radius: `noise.radius(key)`, the same for all of them; secret.
-          blocks: for each point random integers of `cube.BLOCK` bits, from a key of its own.
+          drawn: the noise on each of them.
         """
         if len(points) > self.points:
             raise ValueError(
                 f"cube noise for {self.points} points must not serve {len(points)}: their loss "
                 "would exceed epsilon; make the noise for all of them"
             )
-        top, moved = self.lattice.top, zip(points.tolist(), blocks, strict=True)
-        noisy = (point + uniform(radius, some) for point, some in moved)
-        return np.array([min(max(point, 0), top) for point in noisy], np.int32)
+        return np.clip(points.astype(np.int64) + drawn, 0, self.lattice.top).astype(np.int32)
 
 
 def _root(variance: Fraction) -> Fraction:

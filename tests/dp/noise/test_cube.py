@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpmic_jax.dp.noise.cube import CubeNoise, RandomBits, _proposal, random_bits, uniform
+from dpmic_jax.dp.noise.cube import (
+    CubeNoise,
+    RandomBits,
+    _proposal,
+    random_bits,
+    uniform,
+    uniforms,
+)
 
 HALF = Fraction(1, 2)
 
@@ -282,6 +289,22 @@ def test_random_bits_are_those_of_the_words():
     assert [bits.take(1) for _ in range(4)] == [1, 0, 1, 1]
     assert bits.take(60) == 7
     assert random_bits(jax.random.key(0)).take(64) == random_bits(jax.random.key(0)).take(64)
+
+
+@pytest.mark.parametrize("radius", [0, 1, 10**6, 2**31 - 1, 2**31, 2**70])
+def test_many_uniform_numbers_at_once_are_those_one_by_one(rng, radius):
+    """Also of the highest blocks, which are drawn again."""
+    words = rng.integers(0, 2**32, (300, 16), np.uint32)
+    words[:100, 1:4] = 2**32 - 1
+    words[:50, 0] = rng.integers(2**32 - 5, 2**32, 50)
+    ints = [
+        [sum(int(w) << (32 * i) for i, w in enumerate(row[k : k + 4])) for k in range(0, 16, 4)]
+        for row in words
+    ]
+    found = uniforms(radius, words, [iter(each) for each in ints])
+    assert found == [uniform(radius, iter(each)) for each in ints]
+    if 0 < radius < 2**31 - 1:  # else no block is drawn again
+        assert any(each[0] >= 2**128 // (2 * radius + 1) * (2 * radius + 1) for each in ints)
 
 
 @pytest.mark.parametrize("radius", [0, 1, 6, 2**40, 2**200])
