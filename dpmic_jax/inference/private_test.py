@@ -33,6 +33,7 @@ MOST_PAIRS = 100
 _ROWS = 2**16  # records that are read at a time
 
 Method = PrivateDecisions | PrivatePValues
+DECISIONS = PrivateDecisions()  # the default; frozen
 Positions = Int[np.ndarray, "pairs 2"]
 
 
@@ -44,7 +45,7 @@ def independence_test(
     epsilon: float,
     key: AnyKey,
     alpha: float = 0.05,
-    method: Method = PrivateDecisions(),  # noqa: B008, frozen
+    method: Method = DECISIONS,
     ledger: AnyLedger = None,
     out: str | os.PathLike[str] | None = None,
     records_per_person: int = 1,
