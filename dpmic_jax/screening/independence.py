@@ -56,6 +56,7 @@ _CELLS = 256  # of p; bounds hold for all p of a cell
 _POINTS = 4096  # of the integral over the noise of a pair
 _SLOPES = 256  # of Chernoff's bound
 _STRATA = 1024  # of the distribution of the radius, or of Gaussian noise
+_EXCEEDED = np.geomspace(1, 1e-6, _STRATA + 1)  # probabilities between which the radius has strata
 
 Line = Float[np.ndarray, "*shape"]
 
@@ -108,11 +109,13 @@ def _worst(n: int, records: int) -> tuple[Line, Line]:
     return error, proxy
 
 
+@lru_cache(maxsize=256)
 def chance_level(n: int, pairs: int, records: int = 1, *, chance: float = FALSE_ALARMS) -> float:
     """A distance that any of `pairs` independent pairs exceeds with probability `chance`."""
     return _smallest(lambda x: pairs * float(distance_tail(np.asarray(x), n, records)), chance)
 
 
+@lru_cache(maxsize=256)
 def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) -> float:
     """The threshold above which a released distance is called dependent.
 
@@ -144,15 +147,13 @@ def _tails(n: int, records: int) -> tuple[Line, Line]:
 def _smallest(excess: Callable[[float], float], chance: float) -> float:
     """The smallest value at which a falling probability is at most `chance`."""
     found = doubled(lambda x: excess(x) > chance, 1e-3)
-    return 0.0 if found is None else bisect(lambda x: excess(x) > chance, *found, steps=40).fails
+    return 0.0 if found is None else bisect(lambda x: excess(x) > chance, *found, digits=7).fails
 
 
 def _by_cube(noise: LatticeCube, level: float, x: Line, tail: Line, pairs: int) -> float:
     """E_R[min(1, pairs P(T + R U > level))], U uniform on [-1, 1]; from above."""
-    shape = noise.points + 1
-    exceeded = np.geomspace(1, 1e-6, _STRATA + 1)
     # The upper ends of strata of the radius, which are narrow in its tail.
-    radii = _radii(shape) * noise.scale
+    radii = _radii(noise.points + 1) * noise.scale
     # The tail falls, so its left value bounds it over a step: `area` is the integral from x[0] on.
     area = np.concatenate([[0.0], np.cumsum(tail[:-1] * np.diff(x))])
 
@@ -163,13 +164,12 @@ def _by_cube(noise: LatticeCube, level: float, x: Line, tail: Line, pairs: int) 
     chance = (integral(level + radii) - integral(level - radii)) / (2 * radii)
     # No radius below the upper end of a stratum has a larger chance than the running maximum.
     chance = np.maximum.accumulate(np.minimum(1, pairs * chance))
-    return float(chance @ -np.diff(exceeded)) + exceeded[-1]
+    return float(chance @ -np.diff(_EXCEEDED) + _EXCEEDED[-1])
 
 
 @lru_cache(maxsize=64)
 def _radii(shape: int) -> Line:
-    exceeded = np.geomspace(1, 1e-6, _STRATA + 1)
-    return gammaincinv(shape, 1 - exceeded[1:])
+    return gammaincinv(shape, 1 - _EXCEEDED[1:])
 
 
 def _by_gauss(noise: ValueNoise, level: float, x: Line, tail: Line, pairs: int) -> float:

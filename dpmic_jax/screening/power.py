@@ -99,7 +99,7 @@ def smallest_found(
         return found < SURE
 
     found = doubled(missed, 1.0, most=1000)
-    return float("inf") if found is None else bisect(missed, *found, steps=40).fails
+    return float("inf") if found is None else bisect(missed, *found, digits=7).fails
 
 
 def passed_chance(choice: Choice, gap: float) -> float:

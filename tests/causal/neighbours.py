@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 
+SETS = 2000  # that are scored at a time, to save memory
+
 
 def completed(records, rest):
     """Every multiset of `rest` records and every way to add one: counts[set, added, *cell].
@@ -28,7 +30,10 @@ def with_one_more(before):
 
 def moves(score, before, after):
     """The largest move by a replaced record, and by an inserted one."""
-    shape = after.shape[2:]
-    found = score(after.reshape(-1, *shape)).reshape(after.shape[:2])
-    first = score(before)[:, None]
-    return float((found.max(axis=1) - found.min(axis=1)).max()), float(np.abs(found - first).max())
+    shape, replaced, inserted = after.shape[2:], 0.0, 0.0
+    for start in range(0, len(before), SETS):
+        one, more = before[start : start + SETS], after[start : start + SETS]
+        found, first = score(more.reshape(-1, *shape)).reshape(more.shape[:2]), score(one)[:, None]
+        replaced = max(replaced, float((found.max(axis=1) - found.min(axis=1)).max()))
+        inserted = max(inserted, float(np.abs(found - first).max()))
+    return replaced, inserted

@@ -6,9 +6,10 @@ draw is compared with all thresholds: the number of steps is fixed, and no memor
 on a secret. The exact distribution is computed from the same arrays that the sampler uses.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import inf
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -79,7 +80,7 @@ def distortion(weights: Sequence[int], ideal: Sequence[Enclosure]) -> Fraction |
     distribution has to be normalised. Infinite if the supports differ.
     """
     if any(weights[len(ideal) :]) or not all(weights[: len(ideal)]):
-        return inf
+        return math.inf
     # Quotients by integers in units of 2^-320 then have about 256 bits or more. They are rounded
     # up in the numerator and down in the denominator, so the result stays an upper bound.
     shift = 512
@@ -130,7 +131,7 @@ def draw(words: UInt32[Array, "words *shape"], block: Block) -> UInt32[Array, "d
 class Term(NamedTuple):
     """A digit in a sum: its weights, the step that it is multiplied by, and a fair sign or none."""
 
-    weights: Sequence[int]
+    weights: tuple[int, ...]
     step: int
     signed: bool = False
 
@@ -145,17 +146,26 @@ class Term(NamedTuple):
         return self.step * max(value for value, weight in enumerate(self.weights) if weight)
 
 
-def terms(block: Block) -> list[Term]:
+def terms(block: Block) -> tuple[Term, ...]:
     """The digits of a block as terms of a sum, for `tail`."""
-    return [Term(block.weights(digit), 1 << int(shift)) for digit, shift in enumerate(block.shifts)]
+    return tuple(
+        Term(tuple(block.weights(digit)), 1 << int(shift))
+        for digit, shift in enumerate(block.shifts)
+    )
 
 
-def tail(sum_of: Sequence[Term], least: int) -> Fraction:
-    """The exact probability that a sum of independent digits is at least `least`.
+def tail(sum_of: tuple[Term, ...], least: int) -> Fraction:
+    """The exact probability that a sum of independent digits is at least `least`."""
+    return Fraction(_counting(sum_of)(least), math.prod(term.total for term in sum_of))
+
+
+@lru_cache(maxsize=64)
+def _counting(sum_of: tuple[Term, ...]) -> Callable[[int], int]:
+    """The function from `least` to the weight of all sums from there on.
 
     The steps are powers of two in increasing order, so after the first digit the remaining bound
     can be rounded up to a multiple of the second step. Few different bounds arise, and each is
-    computed once (dynamic programming).
+    computed once (dynamic programming), also for later calls.
     """
     known: dict[tuple[int, int], int] = {}
     everything = [1]
@@ -180,4 +190,4 @@ def tail(sum_of: Sequence[Term], least: int) -> Fraction:
             )
         return known[i, least]
 
-    return Fraction(ways(0, least), everything[0])
+    return partial(ways, 0)

@@ -247,7 +247,7 @@ def _rate(epsilon: float | Fraction, sensitivity: int) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def _gaussian_terms(variance: Fraction) -> list[Term]:
+def _gaussian_terms(variance: Fraction) -> tuple[Term, ...]:
     return gaussian.parts(variance).terms()
 
 
@@ -258,7 +258,7 @@ def _gaussian_certificate(variance: Fraction) -> GaussianCertificate:
 
 
 @lru_cache(maxsize=256)
-def _terms(rate: Fraction) -> list[Term]:
+def _terms(rate: Fraction) -> tuple[Term, ...]:
     return geometric.digits(rate).terms()
 
 
@@ -277,7 +277,7 @@ def _certificate(rate: Fraction, sensitivity: int, tables: geometric.Digits) -> 
 
 
 def _within_int32(
-    found: LaplaceCertificate, sensitivity: int, terms: list[Term]
+    found: LaplaceCertificate, sensitivity: int, terms: tuple[Term, ...]
 ) -> LaplaceCertificate:
     """The certificate after saturation: 2^31 - 1 collects the tail, so the reach ends before it."""
     if found.reach < LARGEST:

@@ -65,10 +65,10 @@ class Parts(NamedTuple):
         """The largest magnitude of the sum."""
         return sum(term.most for term in self.terms())
 
-    def terms(self) -> list[Term]:
+    def terms(self) -> tuple[Term, ...]:
         """The parts as terms of a sum, for its exact distribution."""
         blocks = digit_sampler.terms(self.low) + digit_sampler.terms(self.high)
-        return [term._replace(signed=True) for term in blocks]
+        return tuple(term._replace(signed=True) for term in blocks)
 
 
 class _Ideal(NamedTuple):

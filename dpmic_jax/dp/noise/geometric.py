@@ -40,7 +40,7 @@ class Digits(NamedTuple):
         """Number of random words that one draw takes."""
         return self.low.words + self.high.words
 
-    def terms(self) -> list[Term]:
+    def terms(self) -> tuple[Term, ...]:
         """The digits as terms of a sum, for its exact distribution."""
         return digit_sampler.terms(self.low) + digit_sampler.terms(self.high)
 

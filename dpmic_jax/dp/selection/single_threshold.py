@@ -130,9 +130,9 @@ class SingleThresholdSparseVector(ThresholdSearch):
         """The exact probability of each outcome; feasible for few candidates and small noise."""
         points = [min(max(score, 0), self._highest) for score in scores]
         reached = [tail_atom.with_atom(a) for a in tails(self.queries.rate)]
-        last = len(reached) - 1
+        last, raised = len(reached) - 1, self._raised
         limits = [
-            (p, [reached[min(max(self._raised + z - s, 0), last)] for s in points])
+            (p, [reached[min(max(raised + z - s, 0), last)] for s in points])
             for z, p in enumerate(self.threshold_noise.pmf())
         ]
         return single_threshold_pmf(limits, self.at_most)

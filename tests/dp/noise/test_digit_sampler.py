@@ -94,7 +94,7 @@ def test_variation_is_the_total_variation_distance():
 )
 def test_tail_counts_every_combination(drawn, least):
     drawn.sort(key=lambda d: d[1])
-    terms = [Term(weights, 2**shift, signed) for weights, shift, signed in drawn]
+    terms = tuple(Term(tuple(weights), 2**shift, signed) for weights, shift, signed in drawn)
     counted = everything = 0
     choices = [
         [
