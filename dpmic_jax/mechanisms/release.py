@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import jax
@@ -151,21 +152,23 @@ def cube_noise(
         some = pairs[start : start + _TOGETHER]
         width = _width(len(some), many=False)
         words = np.asarray(_pair_words(_pair_keys(key, *_columns(some, width))))[: len(some)]
-        blocks = [_blocks(*each, key) for each in zip(words, some, strict=True)]
-        yield noise.drawn(radius, words, blocks)
+        yield noise.drawn(radius, words, partial(_blocks, words, some, key))
 
 
 def _blocks(
-    words: UInt32[np.ndarray, " words"], pair: Int[np.ndarray, " 2"], key: PRNGKeyArray
+    words: UInt32[np.ndarray, "pairs words"],
+    pairs: Int[np.ndarray, "pairs 2"],
+    key: PRNGKeyArray,
+    place: int,
 ) -> Iterator[int]:
     """The random integers of a pair: of its first words, and of more if these do not suffice.
 
     That is rare (2^-256) as long as the radius is below 2^63.
     """
-    drawn, size = words.astype("<u4").tobytes(), BLOCK // 8
+    drawn, size = words[place].astype("<u4").tobytes(), BLOCK // 8
     for start in range(0, len(drawn), size):
         yield int.from_bytes(drawn[start : start + size], "little")
-    more = random_bits(jax.random.fold_in(pair_key(key, *pair), np.uint32(_MORE)))
+    more = random_bits(jax.random.fold_in(pair_key(key, *pairs[place]), np.uint32(_MORE)))
     while True:
         yield more.take(BLOCK)
 
@@ -178,8 +181,8 @@ def _pair_words(keys: PRNGKeyArray) -> UInt32[Array, "pairs words"]:
     return jax.vmap(lambda key: jax.random.bits(key, (_WORDS,), jnp.uint32))(keys)
 
 
-def _columns(pairs: Int[np.ndarray, "pairs 2"], width: int) -> UInt32[Array, "2 width"]:
-    return jnp.asarray(np.resize(pairs, (width, 2)).T, jnp.uint32)
+def _columns(pairs: Int[np.ndarray, "pairs 2"], width: int) -> UInt32[np.ndarray, "2 width"]:
+    return np.resize(pairs, (width, 2)).T.astype(np.uint32)
 
 
 def _width(pairs: int, *, many: bool) -> int:

@@ -1,5 +1,6 @@
 """The codes of a table, as the tile's programs take them, for either way of counting."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,6 +44,7 @@ class RefinedCodes(NamedTuple):
 DIRECT_BYTES = 2**29
 # Records that are counted on the refinement at a time.
 BLOCK = 4096
+_BOUNDARY = 64  # bytes: XLA copies arrays that begin elsewhere
 
 Codes = DirectCodes | RefinedCodes
 
@@ -88,8 +90,12 @@ def refined_shape(masters: Partitions, rows: Partitions) -> tuple[int, int, int]
 def filled(
     codes: Integer[np.ndarray, "*sizes columns n"], columns: int, n: int
 ) -> Integer[np.ndarray, "*sizes columns_up n_up"]:
-    """Padded with zeros to a number of columns and records."""
-    room = np.zeros((*codes.shape[:-2], columns, n), codes.dtype)
+    """Padded with zeros to a number of columns and records, where a CPU takes it without a copy."""
+    shape = *codes.shape[:-2], columns, n
+    size = math.prod(shape) * codes.itemsize
+    memory = np.zeros(size + _BOUNDARY, np.uint8)
+    start = -memory.ctypes.data % _BOUNDARY
+    room = memory[start : start + size].view(codes.dtype).reshape(shape)
     room[..., : codes.shape[-2], : codes.shape[-1]] = codes
     return room
 

@@ -56,8 +56,7 @@ def prefix(
     total: Integer[Array, "columns lanes rows"],
 ) -> Integer[Array, "rows_plus_1 columns_plus_1 lanes"]:
     """How many records lie before each fine column and each fine row, and before the ends."""
-    by_row = jnp.moveaxis(_before(jnp.pad(total, ((0, 1), (0, 0), (0, 0)))), 2, 0)
-    return _before(jnp.pad(by_row, ((0, 1), (0, 0), (0, 0))))
+    return _before(_before(total, 0), 2)
 
 
 def read_off(
@@ -66,14 +65,25 @@ def read_off(
     row_edges: Integer[Array, "grids lanes row_edges"],
 ) -> Integer[Array, "grids lanes master rows"]:
     """Counts on coarser grids, off the prefix sums on the finest one."""
-    lane = jnp.arange(before.shape[2], dtype=jnp.int32)[None, :, None, None]
-    corner = before.at[row_edges[:, :, None], column_edges[..., None], lane]
-    corner = corner.get(mode="promise_in_bounds")
+    _, columns, lanes = before.shape
+    # One index, and unsigned: three, which may be negative, take twice as long.
+    lane = jnp.arange(lanes, dtype=jnp.uint32)[None, :, None]
+    row = row_edges.astype(jnp.uint32) * np.uint32(columns * lanes) + lane
+    column = column_edges.astype(jnp.uint32) * np.uint32(lanes)
+    spot = row[:, :, None] + column[..., None]
+    corner = before.reshape(-1).at[spot].get(mode="promise_in_bounds")
     by_column = corner[..., 1:, :] - corner[..., :-1, :]
     return by_column[..., 1:] - by_column[..., :-1]
 
 
-def _before(counts: Integer[Array, "length *rest"]) -> Integer[Array, "length *rest"]:
-    """Exclusive prefix sums along the first axis."""
-    start = jnp.zeros(counts.shape[1:], counts.dtype)
-    return lax.scan(lambda total, part: (total + part, total), start, counts)[1]
+def _before(counts: Integer[Array, "*shape"], axis: int) -> Integer[Array, "length_plus_1 *rest"]:
+    """Prefix sums along an axis, which comes first, from 0 to the sum of all."""
+
+    def add(place, carry):
+        before, total = carry
+        total = total + lax.dynamic_index_in_dim(counts, place, axis, keepdims=False)
+        return lax.dynamic_update_index_in_dim(before, total, place + 1, 0), total
+
+    length, rest = counts.shape[axis], counts.shape[:axis] + counts.shape[axis + 1 :]
+    empty = jnp.zeros((length + 1, *rest), counts.dtype)
+    return lax.fori_loop(0, length, add, (empty, empty[0]))[0]

@@ -31,7 +31,7 @@ derived from the run's key wherever it is needed, and kept nowhere.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
@@ -41,7 +41,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt32
+from jaxtyping import Array, Float, Key, Shaped, UInt32
 from scipy.special import gammaincc, gammainccinv, gammaincinv
 
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
@@ -204,26 +204,31 @@ def uniform(radius: int, blocks: Iterator[int]) -> int:
 
 
 def uniforms(
-    radius: int, words: UInt32[np.ndarray, "some words"], blocks: Sequence[Iterator[int]]
-) -> list[int]:
+    radius: int,
+    words: UInt32[np.ndarray, "some words"],
+    blocks: Callable[[int], Iterator[int]],
+) -> Shaped[np.ndarray, " some"]:
     """`uniform` of many streams of blocks at once.
 
     Args:
       radius: of the cube.
       words: the first words of every stream, those of its first block first and lowest.
-      blocks: the streams.
+      blocks: gives the stream at a place; asked only for the few that need more than `words`.
+
+    Returns:
+      Integers of 64 bits, or those of Python where these might not do.
     """
     size = 2 * radius + 1
     if size >= 2**32:
-        return [uniform(radius, each) for each in blocks]
+        return np.array([uniform(radius, blocks(i)) for i in range(len(words))], object)
     # The remainder of a block, from its highest word down: everything fits into 64 bits.
     drawn = np.zeros(len(words), np.uint64)
     for place in reversed(range(BLOCK // 32)):
         drawn = ((drawn << np.uint64(32)) | words[:, place]) % np.uint64(size)
-    found = (drawn.astype(np.int64) - radius).tolist()
+    found = drawn.astype(np.int64) - radius
     # Only the highest blocks can be in an incomplete run.
     for place in np.flatnonzero((words[:, 1 : BLOCK // 32] == 2**32 - 1).all(axis=1)).tolist():
-        found[place] = uniform(radius, blocks[place])
+        found[place] = uniform(radius, blocks(place))
     return found
 
 

@@ -1,7 +1,7 @@
 """Round numbers in [0, 1] to a lattice, and release lattice points with integer noise."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -296,17 +296,20 @@ class LatticeCube:
         return self.noise.largest_quantile(above, count) / self.lattice.top
 
     def drawn(
-        self, radius: int, words: UInt32[np.ndarray, "some words"], blocks: Sequence[Iterator[int]]
+        self,
+        radius: int,
+        words: UInt32[np.ndarray, "some words"],
+        blocks: Callable[[int], Iterator[int]],
     ) -> Int64[np.ndarray, " some"]:
         """Noise for some of the points, clipped to what can matter on the lattice.
 
         Args:
           radius: `noise.radius(key)`, the same for all of them; secret.
-          words, blocks: for each point random integers of `cube.BLOCK` bits, from a key of its own,
-            and the words of the first of them (`cube.uniforms`).
+          words, blocks: for each point the first words of random integers of `cube.BLOCK` bits,
+            from a key of its own, and these integers (`cube.uniforms`).
         """
         top = self.lattice.top
-        return np.array([min(max(d, -top), top) for d in uniforms(radius, words, blocks)], np.int64)
+        return np.clip(uniforms(radius, words, blocks), -top, top).astype(np.int64)
 
     def release(
         self, points: Int[np.ndarray, " some"], drawn: Int64[np.ndarray, " some"]

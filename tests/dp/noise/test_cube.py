@@ -301,8 +301,8 @@ def test_many_uniform_numbers_at_once_are_those_one_by_one(rng, radius):
         [sum(int(w) << (32 * i) for i, w in enumerate(row[k : k + 4])) for k in range(0, 16, 4)]
         for row in words
     ]
-    found = uniforms(radius, words, [iter(each) for each in ints])
-    assert found == [uniform(radius, iter(each)) for each in ints]
+    found = uniforms(radius, words, lambda place: iter(ints[place]))
+    assert found.tolist() == [uniform(radius, iter(each)) for each in ints]
     if 0 < radius < 2**31 - 1:  # else no block is drawn again
         assert any(each[0] >= 2**128 // (2 * radius + 1) * (2 * radius + 1) for each in ints)
 
