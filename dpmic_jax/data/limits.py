@@ -8,12 +8,29 @@ from jaxtyping import Shaped
 Column = Shaped[np.ndarray, " n"]
 Bounds = tuple[float, float]
 
+SCALES = "linear", "log", "sqrt"
+# One of `SCALES`, or breakpoints between the bounds.
+Scale = str | tuple[float, ...]
+
+
+class ScaledBounds(NamedTuple):
+    """Bounds of a column whose bins have equal width on a scale.
+
+    With breakpoints b_1 < ... < b_m the scale is the increasing function that is linear between
+    low, b_1, ..., b_m and high, and takes them to 0, 1/(m+1), ..., 1.
+    """
+
+    low: float
+    high: float
+    scale: Scale
+
 
 class WithMissing(NamedTuple):
     """Bounds of a column in which -inf encodes a missing value, which has its own bin."""
 
     low: float
     high: float
+    scale: Scale = "linear"
 
 
 class CategoryLimits(NamedTuple):
@@ -30,4 +47,23 @@ class CategoryLimits(NamedTuple):
     categories: int
 
 
-Limits = Bounds | WithMissing | CategoryLimits
+class NominalLimits(NamedTuple):
+    """Limits of a column of codes 0 .. k - 1 of k categories without order, and -1 for missing.
+
+    A bin is one category, or the missing values; there is no other partition of the column.
+
+    Attributes:
+      categories: k, at least 3.
+      missing: whether missing values have a bin. If not, there is no code -1.
+    """
+
+    categories: int
+    missing: bool
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are."""
+        return self.categories + self.missing
+
+
+Limits = Bounds | ScaledBounds | WithMissing | CategoryLimits | NominalLimits

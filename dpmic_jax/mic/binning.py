@@ -11,6 +11,7 @@ differ only in the low bits of a float64 or an int64.
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Integer
 
-from dpmic_jax.data.limits import CategoryLimits, Column, Limits, WithMissing
+from dpmic_jax.data.limits import CategoryLimits, Column, Limits, Scale, WithMissing
 from dpmic_jax.mic.lookup import FEW, Coder, Cuts, Partition, Search, coder
 
 
@@ -129,7 +130,8 @@ def by_range(
     """Parts of equal width on public bounds; what lies outside goes to the outer parts.
 
     The cut p/q of [low, high] is low + (high - low) p/q, computed exactly and rounded once
-    to the column's dtype, so that sizes which share a cut share it to the last bit.
+    to the column's dtype, so that sizes which share a cut share it to the last bit. On
+    `ScaledBounds` it is the value at p/q of the way on that scale, to 40 digits.
 
     On bounds `WithMissing` the first of q parts holds the missing values, and the others
     are q - 1 parts of equal width. Categories are cut as `CategoryLimits` says. No kind of cut
@@ -165,7 +167,7 @@ def _partitions(
     if kind is CategoryLimits:
         firsts = [_category_edges(sizes, *limits)[0] for sizes in every]
         return tuple(Partition(np.array(codes, dtype), len(codes)) for codes in firsts)
-    return tuple(_width_cuts(sizes, kind, *limits, dtype) for sizes in every)
+    return tuple(_width_cuts(sizes, kind, dtype, *limits) for sizes in every)
 
 
 @lru_cache(maxsize=64)
@@ -246,26 +248,55 @@ def _lowest(dtype: np.dtype) -> Cuts:
 
 @lru_cache(maxsize=1024)
 def _width_cuts(
-    sizes: tuple[int, ...], kind: type, low: float, high: float, dtype: np.dtype
+    sizes: tuple[int, ...],
+    kind: type,
+    dtype: np.dtype,
+    low: float,
+    high: float,
+    scale: Scale = "linear",
 ) -> Partition:
     """The cuts in a column's dtype, and how many of them its largest value reaches.
 
     Looked up by sizes and bounds: hashing all fractions would take longer than a small screen.
     """
     if kind is WithMissing:
-        cut, reached = _width_cuts(tuple(q - 1 for q in sizes), tuple, low, high, dtype)
+        cut, reached = _width_cuts(tuple(q - 1 for q in sizes), tuple, dtype, low, high, scale)
         lowest = _lowest(dtype)
         # A cut below every float of the dtype is reached by all but what is missing.
         return Partition(np.append(lowest, np.maximum(cut, lowest)), reached + 1)
     fractions, _ = _width_edges(sizes)
-    first, width = Fraction(low), Fraction(high) - Fraction(low)
-    exact = [first + width * fraction for fraction in fractions]
+    exact = [_on_scale(low, high, scale, fraction) for fraction in fractions]
     if dtype.kind in "iu":
         # An integer is at or above a cut iff it is at or above the cut rounded up.
         limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
         inside = [min(max(cut, limits.min), limits.max) for cut in up]
         return Partition(np.array(inside, dtype), sum(cut <= limits.max for cut in up))
     return Partition(np.array([_round(cut, dtype) for cut in exact], dtype), len(exact))
+
+
+def _on_scale(low: float, high: float, scale: Scale, fraction: Fraction) -> Fraction:
+    """The value at a fraction of the way from low to high on a scale.
+
+    Roots and logarithms are computed to 50 digits and rounded to 40, so that a value that is a
+    short number is that number: the cuts of (1, 10^6) by six are the powers of ten.
+    """
+    if not isinstance(scale, str):
+        points = [Fraction(point) for point in (low, *scale, high)]
+        place = min(math.floor(fraction * (len(points) - 1)), len(points) - 2)
+        start, stop = points[place : place + 2]
+        return start + (stop - start) * (fraction * (len(points) - 1) - place)
+    first, last = Fraction(low), Fraction(high)
+    if scale == "linear":
+        return first + (last - first) * fraction
+    with localcontext(prec=50):
+        share = Decimal(fraction.numerator) / Decimal(fraction.denominator)
+        start, stop = Decimal(low), Decimal(high)
+        if scale == "log":
+            found = start * ((stop / start).ln() * share).exp()
+        else:
+            found = (start.sqrt() + (stop.sqrt() - start.sqrt()) * share) ** 2
+    with localcontext(prec=40):
+        return Fraction(+found)
 
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:

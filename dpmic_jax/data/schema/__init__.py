@@ -7,12 +7,21 @@ table for each column:
     low = 18
     high = 90
 
-    [columns.sex]
-    categories = ["f", "m"]    # coded 0, 1, ... in this order
+    [columns.blood]
+    categories = ["A", "B", "AB", "0"]
+
+    [columns.stage]
+    categories = ["I", "II", "III"]
+    ordered = true             # coded 0, 1, ... in this order
+
+    [columns.admitted]
+    low = 2015-01-01
+    high = 2024-12-31
 
     [columns.income]
     low = 0
     high = 1e6
+    scale = "sqrt"             # or breakpoints = [...]
     missing = "bin"            # or { value = 0 }; the default is the midpoint
 
     [columns.patient_id]
@@ -28,7 +37,6 @@ from dpmic_jax.data.schema.description import Schema
 from dpmic_jax.data.schema.reading import (
     Described,
     MissingRefusedWarning,
-    NominalOrderWarning,
     read_schema,
     schema_of,
     template,
@@ -42,8 +50,10 @@ from dpmic_jax.data.schema.rules import (
     Number,
     Rule,
     SparePart,
+    Times,
     Value,
 )
+from dpmic_jax.data.schema.text_format import TextFormat
 
 __all__ = [
     "Categories",
@@ -53,11 +63,12 @@ __all__ = [
     "Missing",
     "MissingBin",
     "MissingRefusedWarning",
-    "NominalOrderWarning",
     "Number",
     "Rule",
     "Schema",
     "SparePart",
+    "TextFormat",
+    "Times",
     "Value",
     "read_schema",
     "schema_of",

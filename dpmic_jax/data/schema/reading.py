@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from dpmic_jax.data.schema.description import Schema, heading
-from dpmic_jax.data.schema.rules import Categories, FixedValue, MissingBin, Number, Rule
+from dpmic_jax.data.schema.rules import (
+    Categories,
+    FixedValue,
+    MissingBin,
+    Moment,
+    Number,
+    Rule,
+    Times,
+)
 
 _WHAT_TO_WRITE = "write low = ... and high = ..., or categories = [...], or ignore = true"
-
-
-class NominalOrderWarning(UserWarning):
-    """Categories that are not declared as ordered are used in the order of their declaration."""
 
 
 class MissingRefusedWarning(UserWarning):
@@ -40,7 +44,7 @@ def schema_of(bounds: Any) -> Schema:
             "expected bounds by name, such as {'age': (18, 90)}, a Schema, or the path of a "
             f"bounds file, got {type(bounds).__name__}"
         )
-    return _warned(Schema(tuple((name, _rule(name, given)) for name, given in bounds.items())))
+    return Schema(tuple((name, _rule(name, given)) for name, given in bounds.items()))
 
 
 def read_schema(path: str | os.PathLike[str]) -> Schema:
@@ -64,11 +68,9 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
             f"got {unknown[0] if unknown else 'columns'!r}"
         )
     read = [(name, _from_toml(name, fields)) for name, fields in columns.items()]
-    return _warned(
-        Schema(
-            tuple((name, rule) for name, rule in read if rule is not None),
-            tuple(name for name, rule in read if rule is None),
-        )
+    return Schema(
+        tuple((name, rule) for name, rule in read if rule is not None),
+        tuple(name for name, rule in read if rule is None),
     )
 
 
@@ -81,7 +83,7 @@ def template(names: Iterable[str]) -> str:
         f"\n{heading(name)}\n"
         "# low =\n"
         "# high =\n"
-        "# categories = []      # all possible values; MIC uses this order\n"
+        "# categories = []      # all possible values\n"
         "# ordered = true       # the order of the categories is meaningful\n"
         '# missing = "bin"      # or { value = ... }; default: the midpoint of low and high,\n'
         "#                      # or a bin that no category uses\n"
@@ -92,20 +94,22 @@ def template(names: Iterable[str]) -> str:
 
 def _rule(name: str, given: Any) -> Rule:
     """The rule of one column of a mapping."""
-    if isinstance(given, Number | Categories):
+    if isinstance(given, Rule):
         return given
     if isinstance(given, str) or not isinstance(given, Iterable) or len(ends := list(given)) != 2:
         raise ValueError(
-            f"expected bounds of {name!r} as (low, high), Number or Categories, got {given!r}"
+            f"expected bounds of {name!r} as (low, high), Number, Times or Categories, got "
+            f"{given!r}"
         )
-    return _named(name, Number, *ends)
+    return _named(name, Times if isinstance(ends[0], Moment) else Number, *ends)
 
 
 def _from_toml(name: str, fields: Any) -> Rule | None:
     """The rule of one column of a bounds file; None for an ignored column."""
     if not isinstance(fields, dict) or not fields:
         raise ValueError(f"column {name!r} has no bounds: {_WHAT_TO_WRITE}")
-    known = {"low", "high", "categories", "ordered", "missing", "ignore"}
+    scaled = {"scale", "breakpoints"}
+    known = {"low", "high", "whole", *scaled, "categories", "ordered", "other", "missing", "ignore"}
     unknown = [key for key in fields if key not in known]
     if unknown:
         raise ValueError(
@@ -124,12 +128,16 @@ def _from_toml(name: str, fields: Any) -> Rule | None:
     if number and nominal:
         raise ValueError(f"column {name!r} has both bounds and categories: keep one of them")
     if nominal:
-        ordered = fields.get("ordered", False)
-        return _named(name, Categories, fields["categories"], ordered=ordered, **missing)
+        more = {key: fields[key] for key in ("ordered", "other") if key in fields}
+        return _named(name, Categories, fields["categories"], **more, **missing)
     if len(number) < 2 or "ordered" in fields:
         lacking = " and ".join(end for end in ("low", "high") if end not in number) or "categories"
         raise ValueError(f"column {name!r} has no {lacking}: {_WHAT_TO_WRITE}")
-    return _named(name, Number, fields["low"], fields["high"], **missing)
+    times = isinstance(fields["low"], Moment)
+    more = {key: fields[key] for key in (*scaled, "whole") if key in fields}
+    return _named(
+        name, Times if times else Number, fields["low"], fields["high"], **more, **missing
+    )
 
 
 def _missing(name: str, fields: dict[str, Any]) -> MissingBin | FixedValue | None:
@@ -163,20 +171,3 @@ def _named(name: str, rule: type[Rule], *arguments: Any, **fields: Any) -> Rule:
         return rule(*arguments, **fields)
     except (TypeError, ValueError) as error:
         raise type(error)(f"column {name!r}: {error}") from None
-
-
-def _warned(schema: Schema) -> Schema:
-    """Warn once of all columns whose categories are not declared as ordered."""
-    nominal = [
-        name
-        for name, rule in schema.columns
-        if isinstance(rule, Categories) and len(rule.values) > 2 and not rule.ordered
-    ]
-    if nominal:
-        warnings.warn(
-            "MIC uses the order in which categories are declared; write `ordered = true` if it is "
-            f"meaningful, or leave the column out: {', '.join(map(repr, nominal))}",
-            NominalOrderWarning,
-            stacklevel=3,
-        )
-    return schema

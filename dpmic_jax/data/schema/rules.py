@@ -1,14 +1,23 @@
 """The public description of one column: bounds or categories, and missing values."""
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from dpmic_jax.data.limits import SCALES, Scale
+
 Value = str | int | float | bool
+Moment = date | datetime | timedelta
+
+_DAY_ZERO = date(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,8 @@ class Midpoint:
 class SparePart:
     """Missing values of a column of categories have a bin that no category uses.
 
-    Partitions with more bins than categories have such a bin; in others they are in the first.
+    Partitions with more bins than categories have such a bin; in others they are in the first. A
+    nominal column always has such a bin.
     """
 
 
@@ -33,7 +43,7 @@ class MissingBin:
 class FixedValue:
     """Missing values count as this public value."""
 
-    value: Value
+    value: Value | Moment
 
 
 Missing = Midpoint | SparePart | MissingBin | FixedValue
@@ -44,11 +54,23 @@ class Number:
     """A column of numbers with public bounds, to which values outside are clipped.
 
     A value that is not a number is missing, and so is NaN.
+
+    Attributes:
+      low, high: the bounds.
+      missing: how missing values are treated.
+      scale: on which bins have equal width: `"linear"`, `"log"` (low > 0), `"sqrt"` (low >= 0).
+      breakpoints: public values between low and high. Each interval between two of them has an
+        equal share of the bins, cut into equal widths; instead of a scale.
+      whole: whether the values are whole numbers. The bounds are then moved outwards by 1/2, so
+        that low and high get bins as wide as those of the numbers between them.
     """
 
     low: float
     high: float
     missing: Midpoint | MissingBin | FixedValue = field(default=Midpoint(), kw_only=True)
+    scale: str = field(default="linear", kw_only=True)
+    breakpoints: tuple[float, ...] = field(default=(), kw_only=True)
+    whole: bool = field(default=False, kw_only=True)
 
     def __post_init__(self):
         object.__setattr__(self, "low", _finite(self.low, "low"))
@@ -64,6 +86,33 @@ class Number:
             if not self.low <= value <= self.high:
                 raise ValueError(f"expected a value for missing ones from low to high, got {value}")
             object.__setattr__(self, "missing", FixedValue(value))
+        if not isinstance(self.whole, bool):
+            raise TypeError(f"expected whole = true or false, got {self.whole!r}")
+        if self.whole and not (float(self.low).is_integer() and float(self.high).is_integer()):
+            raise ValueError(
+                f"expected whole bounds of whole numbers, got {self.low} and {self.high}"
+            )
+        object.__setattr__(self, "breakpoints", _breakpoints(self.breakpoints, self.low, self.high))
+        _check_scale(self.scale, self.breakpoints, self.low)
+        if self.whole and (self.scale != "linear" or self.breakpoints):
+            raise ValueError("expected whole numbers without a scale or breakpoints: remove one")
+
+    @property
+    def number(self) -> "Number":
+        """The numbers that are binned: these."""
+        return self
+
+    @property
+    def cut_between(self) -> tuple[float, float]:
+        """The bounds between which bins are cut."""
+        if self.whole:
+            return self.low - 0.5, self.high + 0.5
+        return self.low, self.high
+
+    @property
+    def cut_scale(self) -> Scale:
+        """The scale on which bins have equal width."""
+        return self.breakpoints or self.scale
 
     @property
     def midpoint(self) -> float:
@@ -72,22 +121,93 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Categories:
-    """A column of declared categories, coded 0, 1, ... in the order given.
+class Times:
+    """A column of dates, timestamps or durations with public bounds, to which values are clipped.
 
-    A value that is none of them is missing.
+    They are binned as numbers: dates as days since 1970, timestamps and durations as microseconds.
+
+    Attributes:
+      low, high: two dates, two datetimes (both with a time zone, or both without), or two
+        timedeltas.
+      missing: how missing values are treated.
+      scale, breakpoints: as for `Number`; a scale is for durations only.
+    """
+
+    low: Moment
+    high: Moment
+    missing: Midpoint | MissingBin | FixedValue = field(default=Midpoint(), kw_only=True)
+    scale: str = field(default="linear", kw_only=True)
+    breakpoints: tuple[Moment, ...] = field(default=(), kw_only=True)
+
+    def __post_init__(self):
+        ends = [_kind_of_time(end) for end in (self.low, self.high)]
+        if None in ends or ends[0] != ends[1]:
+            raise TypeError(
+                "expected low and high as two dates, two timestamps (both with a time zone, or "
+                f"both without) or two durations, got {self.low!r} and {self.high!r}"
+            )
+        object.__setattr__(self, "breakpoints", tuple(self.breakpoints))
+        fixed = [self.missing.value] if isinstance(self.missing, FixedValue) else []
+        for value in (*self.breakpoints, *fixed):
+            if _kind_of_time(value) != self.kind:
+                raise TypeError(f"expected a {self.kind} like low and high, got {value!r}")
+        if self.kind != "duration" and self.scale != "linear":
+            raise ValueError(f"expected no scale for a {self.kind}: use breakpoints")
+        _ = self.number  # refuses what no numbers have
+
+    @property
+    def kind(self) -> str:
+        """`date`, `timestamp`, `timestamp with time zone` or `duration`."""
+        kind = _kind_of_time(self.low)
+        assert kind is not None
+        return kind
+
+    @cached_property
+    def number(self) -> Number:
+        """The numbers that are binned."""
+        missing = self.missing
+        if isinstance(missing, FixedValue):
+            missing = FixedValue(ticks(missing.value))
+        return Number(
+            ticks(self.low),
+            ticks(self.high),
+            missing=missing,
+            scale=self.scale,
+            breakpoints=tuple(map(ticks, self.breakpoints)),
+        )
+
+
+def ticks(moment: Any) -> int:
+    """Days of a date, microseconds of a timestamp or a duration, since 1970 and in UTC."""
+    if isinstance(moment, timedelta):
+        return moment // _MICROSECOND
+    if isinstance(moment, datetime):
+        since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        return since // _MICROSECOND
+    return (moment - _DAY_ZERO).days
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column of declared categories.
+
+    Ordered categories are coded 0, 1, ... in the order given. Of nominal ones, which have no
+    order, no order is used: relabelling them changes nothing (docs/nominal.md). A column of two
+    categories is the same either way.
 
     Attributes:
       values: texts, integers or booleans, all of one kind.
       missing: how missing values are treated.
-      ordered: whether the order is meaningful. MIC depends on it in any case; unless this is set,
-        the caller is warned.
+      ordered: whether the order is meaningful.
+      other: a public category, of `values` or in addition to them, that every value counts as that
+        is none of them. Without it such a value is missing.
       kind: the type of the values, `str`, `int` or `bool`.
     """
 
     values: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
     missing: SparePart | MissingBin | FixedValue = field(default=SparePart(), kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
+    other: Value | None = field(default=None, kw_only=True)
     # A field, because (0, 1) == (False, True) in Python.
     kind: type = field(init=False, repr=False)
 
@@ -97,7 +217,11 @@ class Categories:
                 f'expected categories as a list such as ["a", "b"], got {self.values!r}'
             )
         values = tuple(map(_plain, self.values))
+        other = _plain(self.other)
+        if other is not None and not any(_same(other, value) for value in values):
+            values = (*values, other)  # its type is checked with the others'
         object.__setattr__(self, "values", values)
+        object.__setattr__(self, "other", other)
         if not values:
             raise ValueError("expected at least one category; declare all that may occur")
         if {type(value) for value in values} not in ({str}, {int}, {bool}):
@@ -121,13 +245,22 @@ class Categories:
                 )
             object.__setattr__(self, "missing", FixedValue(value))
 
+    @property
+    def nominal(self) -> bool:
+        """Whether the column has more than two categories, and they have no order."""
+        return not self.ordered and len(self.values) > 2
 
-Rule = Number | Categories
+
+Rule = Number | Times | Categories
 
 
 def twice(values: Sequence[Any]) -> list[Any]:
     """The values that occur more than once."""
     return [value for value, times in Counter(values).items() if times > 1]
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one == other
 
 
 def _plain(value: Any) -> Any:
@@ -142,6 +275,40 @@ def _finite(value: Any, what: str) -> float:
     if not abs(value) <= np.finfo(float).max.item():
         raise ValueError(f"expected {what} to be finite, got {value}")
     return float(value) + 0.0 if float(value) == value else value
+
+
+def _breakpoints(given: Any, low: float, high: float) -> tuple[float, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"expected breakpoints as a list of numbers, got {given!r}")
+    found = tuple(_finite(value, "breakpoints") for value in given)
+    line = (low, *found, high)
+    if any(one >= other for one, other in itertools.pairwise(line)):
+        raise ValueError(
+            f"expected breakpoints in increasing order between {low} and {high}, got {list(found)}"
+        )
+    return found
+
+
+def _check_scale(scale: Any, breakpoints: tuple[float, ...], low: float) -> None:
+    if scale not in SCALES:
+        raise ValueError(f"expected scale as one of {', '.join(SCALES)}, got {scale!r}")
+    if breakpoints and scale != "linear":
+        raise ValueError("expected a scale or breakpoints, got both: remove one")
+    if scale == "log" and low <= 0:
+        raise ValueError(
+            f"expected low > 0 on a log scale, got {low}; choose the smallest value that should be "
+            "told apart: lower ones count as it"
+        )
+    if scale == "sqrt" and low < 0:
+        raise ValueError(f"expected low >= 0 on a square root scale, got {low}")
+
+
+def _kind_of_time(value: Any) -> str | None:
+    if isinstance(value, timedelta):
+        return "duration"
+    if isinstance(value, datetime):
+        return "timestamp" if value.tzinfo is None else "timestamp with time zone"
+    return "date" if isinstance(value, date) else None
 
 
 def _check_missing(missing: Any, default: type) -> None:

@@ -10,8 +10,15 @@ from typing import SupportsFloat
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Shaped
 
-from dpmic_jax.data.limits import CategoryLimits, Column, Limits, WithMissing
-from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule
+from dpmic_jax.data.limits import (
+    CategoryLimits,
+    Column,
+    Limits,
+    NominalLimits,
+    ScaledBounds,
+    WithMissing,
+)
+from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule, Times
 from dpmic_jax.data.source.cells import UNDECLARED
 
 MISSING = -2  # code of a missing value; results treat `UNDECLARED` alike
@@ -20,13 +27,19 @@ Codes = Int[np.ndarray, " n"]
 
 def limits(rule: Rule) -> Limits:
     """The limits of a column for `by_range`; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
-    if isinstance(rule, Number):
-        low, high = rule.low, rule.high
-    elif isinstance(rule.missing, MissingBin | FixedValue):
-        low, high = -0.5, len(rule.values) - 0.5
-    else:
-        return CategoryLimits(len(rule.values))
-    return WithMissing(low, high) if isinstance(rule.missing, MissingBin) else (low, high)
+    own = isinstance(rule.missing, MissingBin)
+    if isinstance(rule, Number | Times):
+        number = rule.number
+        bounds, scale = number.cut_between, number.cut_scale
+        if own:
+            return WithMissing(*bounds, scale)
+        return bounds if scale == "linear" else ScaledBounds(*bounds, scale)
+    count, fixed = len(rule.values), isinstance(rule.missing, FixedValue)
+    if rule.nominal:
+        return NominalLimits(count, not fixed)
+    if own:
+        return WithMissing(-0.5, count - 0.5)
+    return (-0.5, count - 0.5) if fixed else CategoryLimits(count)
 
 
 def floats(values: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -98,8 +111,10 @@ def whole_codes(
 
 def codes(found: Codes, rule: Categories) -> Column:
     """Codes in the smallest dtype, or in float64 if missing values have their own bin."""
+    if rule.other is not None:
+        found = np.where(found == UNDECLARED, rule.values.index(rule.other), found)
     missing, count = found < 0, len(rule.values)
-    if isinstance(rule.missing, MissingBin):
+    if isinstance(rule.missing, MissingBin) and not rule.nominal:
         return np.where(missing, -np.inf, found.astype(np.float64))
     if isinstance(rule.missing, FixedValue):
         found = np.where(missing, rule.values.index(rule.missing.value), found)
