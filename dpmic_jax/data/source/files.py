@@ -199,11 +199,17 @@ def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
     return _SOURCES[_kind(Path(path))](schema, Path(path))
 
 
+def file_schema(path: str | os.PathLike[str]) -> Any:
+    """The names and types of all columns of a file; CSV files have no types."""
+    path = Path(path)
+    if _kind(path) == ".parquet":
+        return _parquet_schema(path)
+    return pa.schema([(name, pa.null()) for name in _header(path)])
+
+
 def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names of all columns of a file."""
-    path = Path(path)
-    names = _parquet_schema(path).names if _kind(path) == ".parquet" else _header(path)
-    return tuple(names)
+    return tuple(file_schema(path).names)
 
 
 def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
