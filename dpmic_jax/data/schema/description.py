@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -13,6 +14,7 @@ from dpmic_jax.data.schema.rules import (
     Number,
     Rule,
     Times,
+    kind_of,
     ticks,
     twice,
 )
@@ -89,8 +91,8 @@ class Schema:
         names = tuple(names)
         if idle := [pattern for pattern, _ in self.patterns if not _meant(pattern, names)]:
             raise ValueError(
-                f"no column of the table matches {', '.join(map(repr, idle))} of the bounds; remove "
-                "it, or correct it"
+                f"no column of the table matches {', '.join(map(repr, idle))} of the bounds; "
+                "correct it, or remove it"
             )
         found: dict[str, Rule | None] = {}
         for pattern, rule in sorted(self.patterns, key=lambda each: each[0] not in names):
@@ -118,6 +120,14 @@ class Schema:
         lines += [line(escaped(name), None) for name in self.ignored]
         lines += [line(pattern, rule) for pattern, rule in self.patterns]
         return "".join(lines)
+
+    def summary(self) -> str:
+        """How many columns there are of each kind."""
+        kinds = Counter(kind_of(rule) for _, rule in self.columns)
+        lines = [f"{count} {kind}" for kind, count in kinds.items()]
+        lines += [f"{len(self.ignored)} ignored"] * bool(self.ignored)
+        lines += [f"pattern {pattern}" for pattern, _ in self.patterns]
+        return "\n".join(lines)
 
     def canonical(self) -> str:
         """One line of JSON that is equal for equivalent schemas, for digests.

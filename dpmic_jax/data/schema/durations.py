@@ -22,12 +22,10 @@ def length(value: Any, unit: str | None) -> timedelta:
     """The duration that a value stands for, a text or a number of units."""
     if isinstance(value, timedelta):
         return value
-    found = None
-    if isinstance(value, str):
-        found = duration(value)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and unit is not None:
-        if abs(value) < float("inf"):
-            found = round(Fraction(value) * _SECONDS[unit] * 10**6)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    found = duration(value) if isinstance(value, str) else None
+    if number and unit is not None and abs(value) < float("inf"):
+        found = round(Fraction(value) * _SECONDS[unit] * 10**6)
     if found is None:
         raise ValueError(
             'expected a duration such as "P3D" or "PT12H", or a number with a unit such as '
@@ -36,4 +34,6 @@ def length(value: Any, unit: str | None) -> timedelta:
     try:
         return timedelta(microseconds=found)
     except OverflowError:
-        raise ValueError(f"expected a duration of less than a billion days, got {value!r}") from None
+        raise ValueError(
+            f"expected a duration of less than a billion days, got {value!r}"
+        ) from None

@@ -79,7 +79,11 @@ def examine(path: str | os.PathLike[str]) -> tuple[Schema | None, list[str]]:
         _warn_if_refused(name, given)
         if name == parsed.get("person") and given == []:  # as in a template
             given = {"ignore": True}
-        where = f"column {name!r}: "
+        # In TOML, what follows a table's heading belongs to the table.
+        late = " (write it above the first table)" * (
+            name in _TABLES and not isinstance(given, list)
+        )
+        where = f"column {name!r}{late}: "
         rules[name] = _try(partial(rule_of, defaults=defaults), given, where, problems)
     found = _try(partial(_schema, rules, text), parsed, "", unusable := [])
     # That no column is left says nothing new if it is because of their problems.

@@ -54,10 +54,10 @@ def template(columns: Mapping[str, str | None] | Iterable[str]) -> str:
     return HEADING + aligned(_line(*group) for group in _groups(kinds))
 
 
-def line(heading: str, kind: str | None, comment: str = "") -> tuple[str, str]:
+def unfilled(heading: str, kind: str | None, comment: str = "") -> tuple[str, str]:
     """What is written for a column to be filled in, and the comment on it."""
     value, asked = _LINES[kind]
-    return f"{key(heading)} = {value}", "; ".join(filter(None, (comment, asked)))
+    return f"{key(heading)} = {value}", "; ".join(filter(None, (asked, comment)))
 
 
 def aligned(lines: Iterable[tuple[str, str]]) -> str:
@@ -71,7 +71,7 @@ def aligned(lines: Iterable[tuple[str, str]]) -> str:
 
 def _line(heading: str, kind: str | None, names: list[str]) -> tuple[str, str]:
     many = f"{len(names)} columns, {names[0]} to {names[-1]}" if len(names) > 1 else ""
-    return line(heading, kind, many if many.isprintable() else f"{len(names)} columns")
+    return unfilled(heading, kind, many if many.isprintable() else f"{len(names)} columns")
 
 
 def _groups(kinds: Mapping[str, str | None]) -> list[tuple[str, str | None, list[str]]]:

@@ -15,6 +15,7 @@ from dpmic_jax.data.schema.rules import (
     Rule,
     Times,
     Value,
+    kind_of,
 )
 
 
@@ -65,10 +66,8 @@ def _rule(rule: Rule) -> str:
 
 
 def _bounds(rule: Number | Times) -> dict[str, str]:
-    kind = "whole" if isinstance(rule, Number) and rule.whole else ""
-    if isinstance(rule, Times) and rule.kind == "duration":
-        kind = "duration"
-    fields = {"kind": toml(kind)} if kind else {}
+    kind = kind_of(rule)
+    fields = {"kind": toml(kind)} if kind in ("whole", "duration") else {}
     fields["bounds"] = array((rule.low, rule.high))
     if rule.scale != "linear":
         fields["scale"] = toml(rule.scale)
