@@ -1,5 +1,6 @@
 """Durations in a bounds file: texts as ISO 8601 writes them, or numbers with a unit."""
 
+import math
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -22,10 +23,9 @@ def length(value: Any, unit: str | None) -> timedelta:
     """The duration that a value stands for, a text or a number of units."""
     if isinstance(value, timedelta):
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     found = duration(value) if isinstance(value, str) else None
-    if number and unit is not None and abs(value) < float("inf"):
-        found = round(Fraction(value) * _SECONDS[unit] * 10**6)
+    if unit is not None and isinstance(value, int | float) and not isinstance(value, bool):
+        found = _microseconds(value, unit)
     if found is None:
         raise ValueError(
             'expected a duration such as "P3D" or "PT12H", or a number with a unit such as '
@@ -37,3 +37,7 @@ def length(value: Any, unit: str | None) -> timedelta:
         raise ValueError(
             f"expected a duration of less than a billion days, got {value!r}"
         ) from None
+
+
+def _microseconds(number: float, unit: str) -> int | None:
+    return round(Fraction(number) * _SECONDS[unit] * 10**6) if math.isfinite(number) else None

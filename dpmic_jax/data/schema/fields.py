@@ -10,7 +10,6 @@ from dpmic_jax.data.schema.durations import UNITS, length
 from dpmic_jax.data.schema.rules import (
     Categories,
     FixedValue,
-    Missing,
     MissingBin,
     Moment,
     Number,
@@ -195,7 +194,7 @@ def _scaled(fields: Fields) -> dict[str, Any]:
     return {field: fields[field] for field in ("scale", "breakpoints") if field in fields}
 
 
-def _missing(fields: Fields) -> dict[str, Missing]:
+def _missing(fields: Fields) -> dict[str, Any]:
     """How missing values are treated; nothing for the default of the kind."""
     given = fields.get("missing", "default")
     if given in ("default", *REFUSED):

@@ -3,7 +3,7 @@
 import os
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import fields as fields_of
 from functools import partial
 from pathlib import Path
@@ -137,18 +137,22 @@ def _schema(rules: dict[str, Rule | None], text: TextFormat, top: dict[str, Any]
 
 
 def _defaults(given: Any) -> dict[str, Any]:
-    if not isinstance(given, dict) or (unknown := given.keys() - set(DEFAULTS)):
-        what = ", ".join(map(repr, sorted(unknown))) if isinstance(given, dict) else repr(given)
-        raise ValueError(f"expected a table of {', '.join(DEFAULTS)}, got {what}")
-    return given
+    return _checked(given, DEFAULTS)
 
 
 def _text_format(given: Any) -> TextFormat:
-    known = [field.name for field in fields_of(TextFormat)]
-    if not isinstance(given, dict) or (unknown := given.keys() - set(known)):
-        what = ", ".join(map(repr, sorted(unknown))) if isinstance(given, dict) else repr(given)
-        raise ValueError(f"expected a table of {', '.join(known)}, got {what}")
-    return TextFormat(**given)
+    return TextFormat(**_checked(given, [field.name for field in fields_of(TextFormat)]))
+
+
+def _checked(given: Any, known: Sequence[str]) -> dict[str, Any]:
+    """A table of a bounds file, if it has known fields only."""
+    if not isinstance(given, dict):
+        raise ValueError(f"expected a table of {', '.join(known)}, got {given!r}")
+    if unknown := [field for field in given if field not in known]:
+        raise ValueError(
+            f"unknown {', '.join(map(repr, unknown))}; expected {', '.join(sorted(known))}"
+        )
+    return given
 
 
 def _rule(name: str, given: Any) -> Rule:
