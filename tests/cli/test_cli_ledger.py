@@ -74,7 +74,7 @@ def test_a_template_is_refused_as_bounds_until_it_is_filled_in(tmp_path):
     assert dpmic("bounds", "template", table, "--out", path).exit_code == 0
     done = dpmic("screen", table, "--bounds", path, "--epsilon", 1)
     assert done.exit_code == 2
-    assert "column 'age' has no bounds" in done.stderr
+    assert "column 'age': no bounds" in done.stderr
     again = dpmic("bounds", "template", table, "--out", path)
     assert again.exit_code == 2
     assert "already exists" in again.stderr

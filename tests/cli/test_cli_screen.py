@@ -93,17 +93,6 @@ def test_a_run_without_a_seed_is_secret_and_never_repeats(files):
     assert found[0]["privacy"]["run"] != found[1]["privacy"]["run"]
 
 
-@pytest.mark.filterwarnings("default::dpmic_jax.data.schema.NominalOrderWarning")
-def test_categories_without_an_order_are_warned_of(files):
-    files[2].write_text(BOUNDS.replace('"south"', '"south", "west"'))
-    done = screened(files, "--json")
-    assert done.exit_code == 0, done.output
-    json.loads(done.stdout)
-    _, nominal, _ = done.stderr.splitlines()
-    assert nominal.startswith("Warning: MIC uses the order")
-    assert nominal.endswith("'site'")
-
-
 def test_there_is_no_default_epsilon(files):
     done = dpmic("screen", *files)
     assert done.exit_code == 2

@@ -18,6 +18,7 @@ count as the midpoint of the bounds (`Midpoint`); in a column of categories they
 wherever there are more bins than categories (`SparePart`).
 """
 
+from dpmic_jax.data.schema.codebook import from_codebook
 from dpmic_jax.data.schema.description import Schema
 from dpmic_jax.data.schema.reading import (
     Described,
@@ -55,6 +56,7 @@ __all__ = [
     "TextFormat",
     "Times",
     "Value",
+    "from_codebook",
     "read_schema",
     "schema_of",
     "template",

@@ -50,7 +50,7 @@ def _held(column: Held) -> str | None:
     if isinstance(column, np.ndarray):
         return _NUMPY.get(column.dtype.kind, "ignored")
     # narwhals finds the type of Python objects from values.
-    if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
+    if str(getattr(column.to_native(), "dtype", "")) == "object":
         return None
     kind: Any = column.dtype
     if kind == nw.Datetime:
