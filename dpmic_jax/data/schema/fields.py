@@ -170,10 +170,10 @@ def _duration(fields: Fields) -> Times:
     scaled = _scaled(fields)
     if "breakpoints" in scaled:
         scaled["breakpoints"] = list(map(read, scaled["breakpoints"]))
-    missing = _missing(fields)
-    if isinstance(fixed := missing.get("missing"), FixedValue):
-        missing = {"missing": FixedValue(read(fixed.value))}
-    return Times(low, high, **scaled, **missing)
+    more = {**scaled, **_missing(fields)}
+    if isinstance(fixed := more.get("missing"), FixedValue):
+        more["missing"] = FixedValue(read(fixed.value))
+    return Times(low, high, **more)
 
 
 _MAKE = {

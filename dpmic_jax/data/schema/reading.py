@@ -159,8 +159,8 @@ def _rule(name: str, given: Any) -> Rule:
     """The rule of one column of a mapping."""
     if isinstance(given, Rule):
         return given
-    listed = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
-    values = list(given) if listed else []
+    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+    values: list[Any] = list(given) if several else []
     try:
         if values and all(isinstance(value, str) for value in values):
             return Categories(tuple(values))
