@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-from commands import BOUNDS, NAMES, QUICK, N, bounds_file, dpmic, table_file
+from commands import NAMES, QUICK, N, bounds_file, dpmic, table_file
 
 from dpmic_jax import LedgerFile, MICr, seeded_key
 from dpmic_jax.mic.grids import ladder

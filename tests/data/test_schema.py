@@ -45,16 +45,6 @@ ignore = true
 """
 
 
-@pytest.fixture
-def read(tmp_path):
-    def read(text):
-        path = tmp_path / "bounds.toml"
-        path.write_text(text, encoding="utf-8")
-        return read_schema(path)
-
-    return read
-
-
 def test_a_bounds_file_says_what_it_looks_like(read):
     assert read(EXAMPLE) == Schema(
         (
@@ -95,7 +85,7 @@ def numbers(draw):
     fields = missing_for(draw, [low])
     if float(low).is_integer() and float(high).is_integer():
         fields["whole"] = draw(st.booleans())
-    if not fields.get("whole") and 0 < low:
+    if not fields.get("whole") and low > 0:
         fields["scale"] = draw(st.sampled_from(["linear", "log", "sqrt"]))
     middle = float(low) / 2 + float(high) / 2
     if (

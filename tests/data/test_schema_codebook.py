@@ -82,7 +82,7 @@ def test_a_codebook_may_have_other_delimiters_and_few_headings(mark, book, tmp_p
 
 def test_all_problems_of_a_codebook_are_in_one_error(book):
     text = "name,kind,low,high,ordered\na,number,2,1,\nb,nummber,0,1,\nc,,0,,\nd,,0,1,\nd,,0,1,\n"
-    with pytest.raises(ValueError, match="book.csv has 4 problems") as caught:
+    with pytest.raises(ValueError, match=r"book\.csv has 4 problems") as caught:
         from_codebook(book(text))
     lines = str(caught.value).splitlines()[1:]
     said = ("'a': expected low < high", "'b': kind", "'c': no high", "'d': described twice")
@@ -110,7 +110,7 @@ def test_a_codebook_has_to_be_there_and_of_a_known_type(tmp_path, book):
         from_codebook(tmp_path / "none.csv")
     with pytest.raises(ValueError, match=r"ending in \.csv, \.sav"):
         from_codebook(book("x", "book.doc"))
-    with pytest.raises(ValueError, match="damaged, or not a .sav file"):
+    with pytest.raises(ValueError, match=r"damaged, or not a \.sav file"):
         from_codebook(book("x", "book.sav"))
 
 

@@ -15,17 +15,6 @@ from dpmic_jax.data.schema import (
     read_schema,
 )
 
-
-@pytest.fixture
-def read(tmp_path):
-    def read(text):
-        path = tmp_path / "bounds.toml"
-        path.write_text(text, encoding="utf-8")
-        return read_schema(path)
-
-    return read
-
-
 DAYS = date(2015, 1, 1), date(2024, 12, 31)
 LINES = {
     "[0, 100]": Number(0, 100),
@@ -81,7 +70,8 @@ def test_a_line_describes_a_column(read, line):
 def test_defaults_are_for_the_columns_that_have_such_a_field_and_do_not_set_it(read):
     schema = read(
         '[defaults]\nmissing = "bin"\nordered = true\nother = "rest"\n[columns]\na = [0, 1]\n'
-        'b = { bounds = [0, 1], missing = "default" }\nc = ["x", "y"]\nflag = { kind = "boolean" }\n'
+        'b = { bounds = [0, 1], missing = "default" }\nc = ["x", "y"]\n'
+        'flag = { kind = "boolean" }\n'
         'd = { categories = ["x", "y"], other = "y", ordered = false }\ne = { ignore = true }\n'
     )
     own = MissingBin()

@@ -1,4 +1,4 @@
-"""Templates: a line for each column, with its kind if its type says it, and nothing of its values."""
+"""Templates: a line for each column, its kind if its type says it, and nothing of its values."""
 
 import datetime
 import decimal
@@ -36,8 +36,10 @@ TYPES = {
 KINDS = dict(
     zip(
         TYPES,
-        ["number", "number", "whole", "boolean", "nominal", "nominal", "ordered", "date"]
-        + ["timestamp", "timestamp with time zone", "duration", None, *["ignored"] * 3],
+        [
+            *("number", "number", "whole", "boolean", "nominal", "nominal", "ordered", "date"),
+            *("timestamp", "timestamp with time zone", "duration", None, *["ignored"] * 3),
+        ],
         strict=True,
     )
 )
@@ -95,7 +97,7 @@ def test_csv_files_have_names_and_no_types(tmp_path):
 
 
 def test_nothing_of_the_values_is_in_a_template(tmp_path):
-    """A Parquet file keeps the least and largest value of a column, and dictionaries list values."""
+    """A Parquet file keeps the least and largest values, and dictionaries list values."""
     path = tmp_path / "table.parquet"
     secrets().to_pandas().to_parquet(path)  # pandas adds metadata of its own
     texts = [template(column_kinds(data)) for data in (path, secrets(), secrets().to_pandas())]

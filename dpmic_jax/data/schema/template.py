@@ -31,7 +31,7 @@ _LINES = {
     "number": ("[]", _BOUNDS),
     "whole": (
         '{ kind = "whole", bounds = [] }',
-        f"{_BOUNDS}; or {{ categories = [1, 2, 3] }}, if they are codes",
+        f"{_BOUNDS}; or {{ categories = [1, 2, 3] }} if codes",
     ),
     "boolean": ('{ kind = "boolean" }', ""),
     "nominal": ("[]", "categories; or ignore it"),
