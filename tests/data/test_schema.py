@@ -279,6 +279,8 @@ REFUSED = {
     'kind = "integer"\nlow = 0\nhigh = 1': "one of number, whole",
     'kind = "whole"\nlow = 0\nhigh = 1.5': "whole numbers",
     'kind = "whole"\ncategories = [1]': "'categories' does not fit",
+    "whole = 1\nlow = 0\nhigh = 1": "whole = true or false",
+    "whole = true\nlow = 2020-01-01\nhigh = 2021-01-01": "'whole' does not fit",
     'kind = "nominal"': "no categories",
     'kind = "nominal"\ncategories = []': "no categories",
     'kind = "nominal"\ncategories = ["a"]\nordered = true': "keep one",

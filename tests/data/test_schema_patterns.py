@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from dpmic_jax.data.schema import Categories, Number, Schema
 from dpmic_jax.data.schema.patterns import escaped, is_pattern, matches, unescaped
 from dpmic_jax.data.source import open_source
+from dpmic_jax.sklearn.schema import public_schema
 
 letters = st.text("ab*[]\n", max_size=6)
 
@@ -70,6 +71,9 @@ def test_a_pattern_that_means_no_column_is_refused():
     schema = Schema((("a", UNIT),), patterns=(("tax*", WIDE), ("*", None)))
     with pytest.raises(ValueError, match=r"no column of the table matches 'tax\*'"):
         schema.for_columns(["a", "b"])
+    # One that ignores nothing hides nothing.
+    schema = Schema((("a", UNIT),), patterns=(("note*", None),))
+    assert schema.for_columns(["a"]) == Schema((("a", UNIT),))
 
 
 def test_a_schema_with_patterns_has_no_digest_until_it_knows_the_columns():
@@ -105,3 +109,17 @@ def test_the_index_of_a_pandas_frame_is_a_column_only_if_it_is_named():
     assert open_source(frame, {"*": (0, 9)}).names == ("a",)
     assert open_source(frame, {"a": (0, 9)}).schema.ignored == ()
     assert len(open_source(frame, {"a": (0, 9), "__index_level_0__": (0, 9)}).names) == 2
+
+
+def test_a_record_in_place_of_a_header_does_not_pass_for_names(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("bob,0.5\nann,0.1\nsue,0.2\njoe,0.4\nkim,0.9\n")
+    with pytest.raises(ValueError, match="does not begin with a header: column 2"):
+        open_source(path, {"*": (0, 1)})
+
+
+def test_a_selector_takes_patterns(tmp_path):
+    names = ["x1", "x2"]
+    expected = Schema((("x1", UNIT), ("x2", UNIT), ("target", WIDE)))
+    assert public_schema(names, {"x*": UNIT, "t*": WIDE}, "target", None) == expected
+    assert public_schema(names, {"*": UNIT}, "target", WIDE) == expected

@@ -2,6 +2,8 @@
 
 from datetime import UTC, date, datetime, timedelta
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from dpmic_jax.data.schema import (
@@ -14,6 +16,7 @@ from dpmic_jax.data.schema import (
     Times,
     read_schema,
 )
+from dpmic_jax.data.source import open_source
 
 DAYS = date(2015, 1, 1), date(2024, 12, 31)
 LINES = {
@@ -22,6 +25,7 @@ LINES = {
     "{ bounds = [0, 100] }": Number(0, 100),
     '{ kind = "number", bounds = [0, 100] }': Number(0, 100),
     '{ kind = "whole", bounds = [0, 100] }': Number(0, 100, whole=True),
+    "{ low = 0, high = 100, whole = true }": Number(0, 100, whole=True),
     '{ bounds = [1, 100], scale = "log" }': Number(1, 100, scale="log"),
     "{ bounds = [1, 100], breakpoints = [2, 5] }": Number(1, 100, breakpoints=(2, 5)),
     '["a", "b", "c"]': Categories(("a", "b", "c")),
@@ -122,3 +126,15 @@ def test_a_byte_order_mark_is_skipped(tmp_path):
     path = tmp_path / "bounds.toml"
     path.write_bytes("\ufeff[columns]\na = [0, 1]\n".encode())
     assert read_schema(path) == Schema((("a", Number(0, 1)),))
+
+
+def test_whole_numbers_are_categories_also_where_pandas_wrote_fractions(tmp_path):
+    """An integer column with a hole is a column of floats."""
+    frame = pd.DataFrame({"grade": [1, 2, None, 3, 7], "x": np.arange(5)})
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    frame.to_parquet(tmp_path / "table.parquet")
+    assert "1.0" in (tmp_path / "table.csv").read_text()
+    bounds = {"grade": Categories((1, 2, 3)), "x": (0, 4)}
+    for data in (frame, tmp_path / "table.csv", tmp_path / "table.parquet"):
+        (batch,) = open_source(data, bounds).batches(5)
+        assert [*map(int, batch[0])] == [0, 1, -1, 2, -1]

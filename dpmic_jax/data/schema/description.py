@@ -89,7 +89,8 @@ class Schema:
         if not self.patterns:
             return self
         names = tuple(names)
-        if idle := [pattern for pattern, _ in self.patterns if not _meant(pattern, names)]:
+        screened = [pattern for pattern, rule in self.patterns if rule is not None]
+        if idle := [pattern for pattern in screened if not _meant(pattern, names)]:
             raise ValueError(
                 f"no column of the table matches {', '.join(map(repr, idle))} of the bounds; "
                 "correct it, or remove it"

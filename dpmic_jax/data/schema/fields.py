@@ -24,7 +24,7 @@ _SCALED = (*_BOUNDS, "scale", "breakpoints")
 _LISTED = ("categories", "ordered", "other")
 # The fields of each kind of column, besides `kind` and `missing`.
 KINDS = {
-    "number": _SCALED,
+    "number": (*_SCALED, "whole"),
     "whole": _BOUNDS,
     "boolean": (),
     "nominal": _LISTED,
@@ -33,7 +33,7 @@ KINDS = {
     "timestamp": (*_BOUNDS, "breakpoints"),
     "duration": (*_SCALED, "unit"),
 }
-KNOWN = ("ignore", "kind", "missing", "unit", *_SCALED, *_LISTED)
+KNOWN = ("ignore", "kind", "missing", "unit", "whole", *_SCALED, *_LISTED)
 # Fields that a [defaults] table may have.
 DEFAULTS = ("missing", "ordered", "other")
 
@@ -126,8 +126,9 @@ def _ends(fields: Fields) -> tuple[Any, Any]:
     return pair[0], pair[1]
 
 
-def _number(fields: Fields, **more: Any) -> Number:
-    return Number(*_ends(fields), **more, **_scaled(fields), **_missing(fields))
+def _number(fields: Fields, *, whole: bool = False) -> Number:
+    whole = whole or fields.get("whole", False)
+    return Number(*_ends(fields), whole=whole, **_scaled(fields), **_missing(fields))
 
 
 def _boolean(fields: Fields) -> Categories:

@@ -196,6 +196,8 @@ _SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
 
 def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
     """The source of a .csv or .parquet file."""
+    if schema.patterns:  # they accept names that nobody wrote down, such as those of a record
+        header_names(path)
     return _SOURCES[_kind(Path(path))](schema, Path(path))
 
 
