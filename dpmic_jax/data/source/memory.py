@@ -13,11 +13,18 @@ import numpy as np
 from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
-from dpmic_jax.data.schema import Categories, Number, Rule, Schema
+from dpmic_jax.data.schema import Categories, Number, Rule, Schema, Times
 from dpmic_jax.data.schema.rules import twice
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.data.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
+from dpmic_jax.data.source.moments import (
+    Moments,
+    array_moments,
+    cell_moments,
+    kind_of_array,
+    takes,
+)
 from dpmic_jax.data.table import Table, array_of, kind_of
 
 # Records that are coded at a time, to keep intermediate arrays small.
@@ -156,6 +163,8 @@ def coded(values: Held, rule: Rule, name: str) -> Column:
     """A column as the numbers that are screened; the name is for error messages."""
     if isinstance(rule, Number):
         return numbers(floats_in(values, rule, name), rule)
+    if isinstance(rule, Times):
+        return numbers(_moments(values, rule, name), rule.number)
     return codes(_codes(values, rule, name), rule)
 
 
@@ -173,6 +182,31 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
     if kind in "OUTS":
         return numbers_of(_texts(values))
     raise wrong_type(name, rule, kind_of(values.dtype))
+
+
+def _moments(values: Held, rule: Times, name: str) -> Moments:
+    """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
+    if isinstance(values, nw.Series):
+        kind = _kind_of_time(values.dtype)
+        if not (values.dtype in _UNTYPED or (kind and takes(rule, kind))) or _is_complex(values):
+            raise wrong_type(name, rule, kind + "s" if kind else _kind(values))
+        values = values.to_numpy() if kind else _cells(values)  # in UTC
+    elif values.dtype.kind in "Mm":
+        kind = kind_of_array(values)
+        if kind is None or not takes(rule, kind):
+            raise wrong_type(name, rule, kind + "s" if kind else "durations in months")
+    if values.dtype.kind in "Mm":
+        return array_moments(values, rule)
+    if values.dtype.kind in "OUTS":
+        return cell_moments(_texts(values), rule)
+    raise wrong_type(name, rule, kind_of(values.dtype))
+
+
+def _kind_of_time(dtype: Any) -> str | None:
+    """The kind of `Times` that a dtype of narwhals is; None for others."""
+    if isinstance(dtype, nw.Datetime):
+        return "timestamp" if dtype.time_zone is None else "timestamp with time zone"
+    return {nw.Date: "date", nw.Duration: "duration"}.get(type(dtype))
 
 
 def _codes(values: Held, rule: Categories, name: str) -> Codes:
