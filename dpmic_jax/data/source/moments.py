@@ -22,9 +22,10 @@ Moments = Float64[np.ndarray, " n"]
 
 _DAY = 86_400 * 10**6
 # Microseconds of each of numpy's units that have a fixed length.
-_UNITS = {"W": 7 * _DAY, "D": _DAY, "h": _DAY // 24, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
-_UNITS |= {"us": 1} | {unit: Fraction(1, 1000**k) for k, unit in enumerate(("ns", "ps", "fs", "as"), 1)}
+UNITS = {"W": 7 * _DAY, "D": _DAY, "h": _DAY // 24, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
+UNITS |= {"us": 1} | {unit: Fraction(1, 1000**k) for k, unit in enumerate(("ns", "ps", "fs", "as"), 1)}
 _LARGEST = np.iinfo(np.int64).max
+NO_MOMENT = np.iinfo(np.int64).min  # how numpy and pandas store NaT
 # Typed columns that each kind of bounds takes, besides its own. pandas has no other dates than
 # timestamps, so those have the day that they are in; and a date has the timestamp of its midnight.
 _ALSO = {"date": "timestamp", "timestamp": "date"}
@@ -39,7 +40,7 @@ def kind_of_array(values: Shaped[np.ndarray, " n"]) -> str | None:
     """`timestamp` or `duration`; None if the array holds neither, or in months."""
     if values.dtype.kind == "M":
         return "timestamp"
-    fixed = values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in _UNITS
+    fixed = values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in UNITS
     return "duration" if fixed else None
 
 
@@ -48,10 +49,10 @@ def array_moments(values: Shaped[np.ndarray, " n"], rule: Times) -> Moments:
     missing = np.isnat(values)
     held = np.where(missing, 0, values.astype(np.int64))
     unit, count = np.datetime_data(values.dtype)
-    if unit not in _UNITS:  # years and months, of which so many still are an int64 of days
+    if unit not in UNITS:  # years and months, of which so many still are an int64 of days
         near = np.clip(held, -(10**6), 10**6).astype(values.dtype)
         held, unit, count = near.astype("M8[D]").astype(np.int64), "D", 1
-    return np.where(missing, np.nan, scaled(held, count * _UNITS[unit], rule))
+    return np.where(missing, np.nan, scaled(held, count * UNITS[unit], rule))
 
 
 def scaled(held: Shaped[np.ndarray, " n"], unit: Fraction | int, rule: Times) -> Moments:
