@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmic_jax.data.demo import demo
-from dpmic_jax.data.limits import NominalLimits, WithMissing
+from dpmic_jax.data.limits import CategoryLimits, WithMissing
 from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema
 from dpmic_jax.data.source import base, column_names, files, memory, open_source
 from dpmic_jax.data.table import Table
@@ -27,9 +27,9 @@ SCHEMA = Schema(
         ("real", Number(-1, 1)),
         ("gaps", Number(0, 10, missing=MissingBin())),
         ("filled", Number(0, 10, missing=FixedValue(2.5))),
-        ("town", Categories(("b", "a", "NA"))),
+        ("town", Categories(("b", "a", "NA"), ordered=True)),
         ("letter", Categories(("x", "y"), missing=MissingBin())),
-        ("grade", Categories((3, 1, 2), missing=FixedValue(2))),
+        ("grade", Categories((3, 1, 2), ordered=True, missing=FixedValue(2))),
         ("count", Number(0, 9)),
     ),
     ignored=("notes",),
@@ -124,7 +124,7 @@ def test_bounds_are_what_by_range_takes(tmp_path):
     assert bounds["count"] == (0, 9)
     assert bounds["gaps"] == WithMissing(0, 10)
     assert bounds["letter"] == WithMissing(-0.5, 1.5)
-    assert bounds["town"] == NominalLimits(3, missing=True)
+    assert bounds["town"] == CategoryLimits(3)
     assert bounds["grade"] == (-0.5, 2.5)
     assert [name for name, of in bounds.items() if isinstance(of, WithMissing)] == [
         "gaps",

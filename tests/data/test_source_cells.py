@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpmic_jax.data.schema import Categories
-from dpmic_jax.data.source import arrow, cells
-from dpmic_jax.data.schema import TextFormat
+from dpmic_jax.data.schema import Categories, TextFormat
 from dpmic_jax.data.schema.text_format import NULLS
+from dpmic_jax.data.source import arrow, cells
 
 SAID = {
     "+1": 1.0,
@@ -87,7 +86,9 @@ def test_a_batch_of_texts_is_read_like_each_of_them_alone(texts):
         together = arrow.floats_of(pa.array(texts, pa.string()).cast(kind), TextFormat())
         np.testing.assert_array_equal(together, expected)
     for text, one in zip(texts, expected, strict=True):
-        np.testing.assert_array_equal(arrow.floats_of(pa.array([text, None]), TextFormat()), [one, np.nan])
+        np.testing.assert_array_equal(
+            arrow.floats_of(pa.array([text, None]), TextFormat()), [one, np.nan]
+        )
 
 
 @given(value=st.integers(-(2**70), 2**70), whole=st.integers(-(2**63), 2**63 - 1))

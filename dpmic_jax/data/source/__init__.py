@@ -8,6 +8,8 @@ from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
 from dpmic_jax.data.source.base import Batch, Source, is_index
 from dpmic_jax.data.source.memory import MemorySource, held_columns
 
+_USUAL = TextFormat()
+
 __all__ = ["Batch", "Source", "column_names", "open_source"]
 
 
@@ -39,7 +41,7 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
     return MemorySource(schema_of(dict(zip(columns, bounds, strict=True))), columns, "data")
 
 
-def column_names(data: Any, text: TextFormat = TextFormat()) -> tuple[str, ...]:
+def column_names(data: Any, text: TextFormat = _USUAL) -> tuple[str, ...]:
     """The names of all columns of a table, for the `template` of a bounds file.
 
     A first line of a file that looks like a record is refused as a header.

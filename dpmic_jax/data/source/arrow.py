@@ -21,7 +21,7 @@ from dpmic_jax.data.source.coding import (
     whole_codes,
     wrong_type,
 )
-from dpmic_jax.data.source.moments import NO_MOMENT, UNITS, Moments, scaled, takes, text_moment
+from dpmic_jax.data.source.moments import NO_MOMENT, UNITS, Moments, scaled, text_moment
 from dpmic_jax.data.source.number_text import plain
 
 # Its functions are created on import, so static type checkers do not see them.
@@ -50,13 +50,12 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
     if is_text(kind) or pa.types.is_null(kind):
         return
     if isinstance(rule, Times):
-        time = _kind_of_time(kind)
-        fits = takes(rule, time or "")
+        span = pa.types.is_duration(kind)
+        fits = span if rule.kind == "duration" else _is_instant(kind)
     else:
-        fits, time = numeric and (isinstance(rule, Number) or rule.kind is not str), None
+        fits = numeric and (isinstance(rule, Number) or rule.kind is not str)
     if not fits:
-        found = "numbers" if numeric else _kind(str(kind))
-        raise wrong_type(name, rule, f"{time}s" if time else found)
+        raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
 def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
@@ -198,13 +197,8 @@ def is_text(kind: Any) -> bool:
     return str(kind) in _TEXTS or pa.types.is_fixed_size_binary(kind)
 
 
-def _kind_of_time(kind: Any) -> str | None:
-    """The kind of `Times` that an arrow type is; None for others."""
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz is None else "timestamp with time zone"
-    if pa.types.is_duration(kind):
-        return "duration"
-    return "date" if pa.types.is_date(kind) else None
+def _is_instant(kind: Any) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
 def _kind(text: str) -> str:

@@ -18,13 +18,7 @@ from dpmic_jax.data.schema.rules import twice
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.data.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
-from dpmic_jax.data.source.moments import (
-    Moments,
-    array_moments,
-    cell_moments,
-    kind_of_array,
-    takes,
-)
+from dpmic_jax.data.source.moments import Moments, array_moments, cell_moments, takes
 from dpmic_jax.data.table import Table, array_of, kind_of
 
 # Records that are coded at a time, to keep intermediate arrays small.
@@ -35,6 +29,7 @@ Held = np.ndarray | nw.Series
 # The dtypes of narwhals for nulls and for columns of Python objects, which it infers from values;
 # and bytes, to which arrow converts a column of texts that has one cell of bytes.
 _UNTYPED = (nw.Object, nw.String, nw.Unknown, nw.Binary)
+_INSTANTS = nw.Date, nw.Datetime
 _SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
 # Read by cells: a cast would round to the scale of the column, which may depend on one value.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
@@ -187,26 +182,17 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
 def _moments(values: Held, rule: Times, name: str) -> Moments:
     """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
     if isinstance(values, nw.Series):
-        kind = _kind_of_time(values.dtype)
-        if not (values.dtype in _UNTYPED or (kind and takes(rule, kind))) or _is_complex(values):
-            raise wrong_type(name, rule, kind + "s" if kind else _kind(values))
-        values = values.to_numpy() if kind else _cells(values)  # in UTC
-    elif values.dtype.kind in "Mm":
-        kind = kind_of_array(values)
-        if kind is None or not takes(rule, kind):
-            raise wrong_type(name, rule, kind + "s" if kind else "durations in months")
-    if values.dtype.kind in "Mm":
+        if isinstance(values.dtype, nw.Duration if rule.kind == "duration" else _INSTANTS):
+            values = values.to_numpy()  # in UTC
+        elif values.dtype in _UNTYPED and not _is_complex(values):
+            values = _cells(values)
+        else:
+            raise wrong_type(name, rule, _kind(values))
+    if takes(rule, values):
         return array_moments(values, rule)
     if values.dtype.kind in "OUTS":
         return cell_moments(_texts(values), rule)
     raise wrong_type(name, rule, kind_of(values.dtype))
-
-
-def _kind_of_time(dtype: Any) -> str | None:
-    """The kind of `Times` that a dtype of narwhals is; None for others."""
-    if isinstance(dtype, nw.Datetime):
-        return "timestamp" if dtype.time_zone is None else "timestamp with time zone"
-    return {nw.Date: "date", nw.Duration: "duration"}.get(type(dtype))
 
 
 def _codes(values: Held, rule: Categories, name: str) -> Codes:

@@ -1,8 +1,12 @@
 """Dates, timestamps and durations as numbers: days, or microseconds, since 1970 in UTC.
 
-A unit finer than that is rounded down: the nanoseconds of pandas, and the time of day of a
-timestamp in a column of dates. As in `cells`, the number of a cell depends on that cell alone, and
-whatever it holds has one: NaN if it is no moment of the column's kind.
+Dates and timestamps, with a time zone and without, are taken for each other: libraries store one as
+the other, and one cell with a zone can turn a column of dates into timestamps. What has no zone is
+in UTC, a date is its midnight, and a timestamp in a column of dates is the day that it is in. A
+finer unit, such as the nanoseconds of pandas, is rounded down.
+
+As in `cells`, the number of a cell depends on that cell alone, and whatever it holds has one: NaN
+if it is no moment of the column's kind.
 """
 
 import math
@@ -23,25 +27,16 @@ Moments = Float64[np.ndarray, " n"]
 _DAY = 86_400 * 10**6
 # Microseconds of each of numpy's units that have a fixed length.
 UNITS = {"W": 7 * _DAY, "D": _DAY, "h": _DAY // 24, "m": 60 * 10**6, "s": 10**6, "ms": 1000}
-UNITS |= {"us": 1} | {unit: Fraction(1, 1000**k) for k, unit in enumerate(("ns", "ps", "fs", "as"), 1)}
+UNITS |= {unit: Fraction(1, 1000**k) for k, unit in enumerate(("us", "ns", "ps", "fs", "as"))}
 _LARGEST = np.iinfo(np.int64).max
 NO_MOMENT = np.iinfo(np.int64).min  # how numpy and pandas store NaT
-# Typed columns that each kind of bounds takes, besides its own. pandas has no other dates than
-# timestamps, so those have the day that they are in; and a date has the timestamp of its midnight.
-_ALSO = {"date": "timestamp", "timestamp": "date"}
 
 
-def takes(rule: Times, kind: str) -> bool:
-    """Whether the rule takes a column whose type is this kind of time, as of `Times.kind`."""
-    return kind in (rule.kind, _ALSO.get(rule.kind))
-
-
-def kind_of_array(values: Shaped[np.ndarray, " n"]) -> str | None:
-    """`timestamp` or `duration`; None if the array holds neither, or in months."""
-    if values.dtype.kind == "M":
-        return "timestamp"
-    fixed = values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in UNITS
-    return "duration" if fixed else None
+def takes(rule: Times, array: Shaped[np.ndarray, " n"]) -> bool:
+    """Whether the rule takes an array of datetime64 or timedelta64. Months have no fixed length."""
+    if rule.kind == "duration":
+        return array.dtype.kind == "m" and np.datetime_data(array.dtype)[0] in UNITS
+    return array.dtype.kind == "M"
 
 
 def array_moments(values: Shaped[np.ndarray, " n"], rule: Times) -> Moments:
@@ -96,9 +91,7 @@ def _of_object(cell: Any, rule: Times) -> float:
         cell = cell[()]
     if isinstance(cell, np.datetime64 | np.timedelta64):
         array = np.asarray(cell)[None]
-        known = kind_of_array(array)
-        fits = known is not None and (known == "duration") == (rule.kind == "duration")
-        return float(array_moments(array, rule)[0]) if fits else math.nan
+        return float(array_moments(array, rule)[0]) if takes(rule, array) else math.nan
     if not isinstance(cell, timedelta if rule.kind == "duration" else date) or cell != cell:
         return math.nan  # NaT is a date that differs from itself
     if isinstance(cell, timedelta):
