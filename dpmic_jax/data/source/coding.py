@@ -83,7 +83,7 @@ def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
         return np.where(missing, values.dtype.type(rule.midpoint), values)
     values = _wide(values)
     if isinstance(rule.missing, FixedValue):
-        return np.where(missing, rule.missing.value, values)
+        return np.where(missing, _wide(np.asarray(rule.missing.value)), values)
     return np.where(missing, -np.inf, np.maximum(values, np.finfo(np.float64).min))
 
 

@@ -331,7 +331,7 @@ def _kind(path: Path) -> str:
 def _header(path: Path, text: TextFormat) -> tuple[str, ...]:
     """The names in the first record. What follows may be decoded, but is not used."""
     encoding = "utf-8-sig" if text.encoding == "utf-8" else text.encoding
-    problem = None
+    problem, names = None, None
     try:
         with _opened(path, encoding=encoding, errors="surrogateescape", newline="") as file:
             names = next(csv.reader(file, delimiter=_delimiter(path, text)), None)

@@ -183,7 +183,8 @@ def _moments(values: Held, rule: Times, name: str) -> Moments:
     """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
     if isinstance(values, nw.Series):
         if isinstance(values.dtype, nw.Duration if rule.kind == "duration" else _INSTANTS):
-            values = values.to_numpy()  # in UTC
+            array = values.to_numpy()  # in UTC
+            values = array if array.dtype.kind in "Mm" else _cells(values)  # pandas' arrow dates
         elif values.dtype in _UNTYPED and not _is_complex(values):
             values = _cells(values)
         else:
