@@ -18,16 +18,14 @@ def plain(text: TextFormat) -> Callable[[str], str]:
     if text.has_plain_numbers:
         return str
     mark = re.escape(text.thousands)
-    grouped = re.compile(
-        rf"[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}(?![0-9])[^{mark}]*"
-    )
+    grouped = re.compile(rf"[+-]?[0-9]{{1,3}}(?:{mark}[0-9]{{2,3}})*{mark}[0-9]{{3}}(?![0-9])")
 
     def number(cell: str) -> str:
         cell = cell.strip(SPACE)
         if text.percent:
             cell = cell.removesuffix("%").rstrip(SPACE)
-        if text.thousands and grouped.fullmatch(cell):
-            cell = cell.replace(text.thousands, "")
+        if text.thousands and (whole := grouped.match(cell)):
+            cell = whole[0].replace(text.thousands, "") + cell[whole.end() :]
         if text.decimal != ".":
             cell = "" if "." in cell else cell.replace(text.decimal, ".")
         return cell
