@@ -128,7 +128,8 @@ class CSVSource(FileSource):
 
     @property
     def _text(self) -> TextFormat:
-        return self.schema.text
+        """The declared format, in which an empty cell always means a missing value."""
+        return replace(self.schema.text, missing=("", *self.schema.text.missing))
 
     def _present(self, schema: Schema) -> tuple[str, ...]:
         names = _header(self._file, schema.text)
@@ -318,7 +319,7 @@ def _kind(path: Path) -> str:
     kind = kind if kind in _SOURCES else path.suffix.lower()
     if kind not in _SOURCES:
         raise ValueError(
-            f"expected a .csv, .tsv, .csv.gz, .tsv.gz or .parquet file, got {str(path)!r}; "
+            f"expected a .tsv, .csv or .parquet file, or .tsv.gz or .csv.gz, got {str(path)!r}; "
             "convert it"
         )
     if not path.exists():
