@@ -102,9 +102,29 @@ def group(bound: Fraction, records: int) -> Fraction:
     return bound * _count(records, "records")
 
 
-def of_person(statistic: Statistic, n: int, records: int) -> Fraction:
-    """`integer_path` for a person with `records` records; at most 1, the range of values."""
-    return min(Fraction(1), group(integer_path(statistic, n), records))
+def whole_table(categories: int, n: int) -> Fraction:
+    """The most that one record moves MICr of two nominal columns, rounding included.
+
+    It is the information of the whole table over the logarithm of `categories`, the smaller number
+    of declared ones: `entry_bound`, and six entries of the table of phi that change.
+    """
+    return entry_bound(categories, categories, n) + Fraction(6, UNIT)
+
+
+def of_person(statistic: Statistic, n: int, records: int, *, categories: int = 0) -> Fraction:
+    """`integer_path` for a person with `records` records; at most 1, the range of values.
+
+    Args:
+      statistic: the settings.
+      n: number of records.
+      records: of the person.
+      categories: of two nominal columns of a pair the smaller number, at least; 0 if there is no
+        such pair.
+    """
+    bound = integer_path(statistic, n)
+    if categories:
+        bound = max(bound, whole_table(categories, n))
+    return min(Fraction(1), group(bound, records))
 
 
 def l1(bound: Fraction, pairs: int) -> Fraction:

@@ -1,0 +1,66 @@
+"""What is public of the nominal columns in the pairs of a screen or a test."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dpmic_jax.data.limits import Limits, NominalLimits
+from dpmic_jax.mic.statistics import ROOMS, bins_of, categories_of
+from dpmic_jax.screening.independence import NUMBERS, PairBins
+from dpmic_jax.screening.queries import Names, Positions
+
+
+class Kinds(NamedTuple):
+    """The nominal columns of pairs; by default there are none.
+
+    Attributes:
+      most: the most bins of one that is in a pair.
+      categories: the smaller number of categories of two that are a pair, at least; 0 if there is
+        no such pair.
+      bins: the numbers of bins of the columns of each pair, every combination once.
+    """
+
+    most: int = 0
+    categories: int = 0
+    bins: PairBins = NUMBERS
+
+
+def kinds_of(names: Names, bounds: Sequence[Limits], pairs: Positions) -> Kinds:
+    """The kinds of pairs, or a refusal of a nominal column that has too many categories.
+
+    Args:
+      names: names of the columns.
+      bounds: their limits.
+      pairs: positions of the columns of each pair.
+    """
+    bins, categories = (np.array(list(map(each, bounds))) for each in (bins_of, categories_of))
+    most, longest = max((int(bins[column]), column) for column in np.unique(pairs).tolist())
+    if most > ROOMS[-1]:
+        raise ValueError(
+            f"column {names[longest]!r} has {most} categories, missing values included, and at "
+            f'most {ROOMS[-1]} can be scored: declare the frequent ones and other = "rest", which '
+            "counts all others as one; or group them, or ignore the column"
+        )
+    fewest = categories[pairs].min(axis=1)
+    both = np.unique(np.sort(bins[pairs], axis=1), axis=0).tolist()
+    return Kinds(
+        most,
+        int(fewest.min(initial=most, where=fewest > 0)) if fewest.any() else 0,
+        tuple((x, y) for x, y in both),
+    )
+
+
+NominalColumns = tuple[tuple[str, int, bool], ...]
+
+
+def nominal_columns(names: Names, bounds: Sequence[Limits], pairs: Positions) -> NominalColumns:
+    """Of every nominal column of pairs its name and what its limits are."""
+    columns = [(names[column], bounds[column]) for column in np.unique(pairs).tolist()]
+    return tuple((name, *limits) for name, limits in columns if isinstance(limits, NominalLimits))
+
+
+def bounds_from(names: Names, columns: NominalColumns) -> tuple[Limits, ...]:
+    """Limits with these nominal columns; those of others do not matter to a plan."""
+    nominal = {name: NominalLimits(*limits) for name, *limits in columns}
+    return tuple(nominal.get(name, (0.0, 1.0)) for name in names)
