@@ -170,7 +170,7 @@ def table_weights(
 ) -> Int64[np.ndarray, " pairs"]:
     """1 / log2 of the smaller number of categories of two nominal columns; 0 for other pairs."""
     fewest = np.array(list(map(categories_of, bounds)))[pairs].min(axis=1)
-    weights = [weight(k) if k else 0 for k in range(1 + fewest.max(initial=0))]
+    weights = [weight(k) if k > 1 else 0 for k in range(1 + fewest.max(initial=0))]
     return np.array(weights, np.int64)[fewest]
 
 

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Int
 
 from dpmic_jax.data.limits import Limits, NominalLimits
-from dpmic_jax.mic.statistics import ROOMS, bins_of, categories_of
+from dpmic_jax.mic.statistics import ROOMS, BinnedTable, bins_of, categories_of
 from dpmic_jax.screening.independence import NUMBERS, PairBins
 from dpmic_jax.screening.queries import Names, Positions
 
@@ -43,20 +44,25 @@ def kinds_of(names: Names, bounds: Sequence[Limits], pairs: Positions) -> Kinds:
             "counts all others as one; or group them, or ignore the column"
         )
     fewest = categories[pairs].min(axis=1)
-    both = np.unique(np.sort(bins[pairs], axis=1), axis=0).tolist()
-    return Kinds(
-        most,
-        int(fewest.min(initial=most, where=fewest > 0)) if fewest.any() else 0,
-        tuple((x, y) for x, y in both),
-    )
+    smallest = int(fewest.min(initial=most, where=fewest > 0)) if fewest.any() else 0
+    return Kinds(most, smallest, _distinct(bins[pairs]))
+
+
+def bins_of_pairs(binned: BinnedTable, pairs: Positions) -> PairBins:
+    """The numbers of bins of the columns of each pair, every combination once."""
+    return NUMBERS if binned.bins is None else _distinct(binned.bins[pairs])
+
+
+def _distinct(bins: Int[np.ndarray, "pairs 2"]) -> PairBins:
+    return tuple((x, y) for x, y in np.unique(np.sort(bins, axis=1), axis=0).tolist())
 
 
 NominalColumns = tuple[tuple[str, int, bool], ...]
 
 
 def nominal_columns(names: Names, bounds: Sequence[Limits], pairs: Positions) -> NominalColumns:
-    """Of every nominal column of pairs its name and what its limits are."""
-    columns = [(names[column], bounds[column]) for column in np.unique(pairs).tolist()]
+    """Of every nominal column of pairs its name and what its limits are, by name."""
+    columns = sorted((names[column], bounds[column]) for column in np.unique(pairs).tolist())
     return tuple((name, *limits) for name, limits in columns if isinstance(limits, NominalLimits))
 
 
