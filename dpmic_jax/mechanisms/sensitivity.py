@@ -150,7 +150,7 @@ def _mice(grids: tuple[Grid, ...], n: int) -> Fraction:
 
 
 def _mice_entries(grids: tuple[Grid, ...], n: int) -> Iterable[Fraction]:
-    for rows, _, parts in grids:
+    for rows, _, parts, _ in grids:
         # Ranks are cut into n mod l parts of one record more than the others have.
         less, longer = divmod(n, rows)
         shift = longer * _phi_increment(less + 1) + (rows - longer) * _phi_increment(less)
@@ -169,7 +169,7 @@ def _mice_allowance(grids: tuple[Grid, ...]) -> Fraction:
     """
     units = (
         max(2 * (k + rows - 1), Fraction((k + 1) * (rows + 1), 2)) / _log2(k)[0]
-        for rows, _, parts in grids
+        for rows, _, parts, _ in grids
         for k in range(2, parts + 1)
     )
     return _round_up(max(units) / UNIT)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Integer
@@ -185,22 +185,20 @@ def by_ranges(
 
 
 def _partitions(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> tuple[Partition, ...]:
     """The cuts of one column for every list of sizes."""
     if kind is CategoryLimits:
         firsts = [_category_edges(sizes, *limits)[0] for sizes in every]
         return tuple(Partition(np.array(codes, dtype), len(codes)) for codes in firsts)
     if kind is NominalLimits:
-        count, missing = limits
-        codes = np.arange(1 - missing, count).astype(dtype)
-        return (Partition(codes, len(codes)),) * len(every)
+        return (_nominal_cuts(dtype, *limits),) * len(every)
     return tuple(_width_cuts(sizes, kind, dtype, *limits) for sizes in every)
 
 
 @lru_cache(maxsize=64)
 def _coder(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> Coder:
     """Kept, for a table comes in batches."""
     return coder(_partitions(every, dtype, kind, *limits))
@@ -228,6 +226,12 @@ def _range_edges(
         if isinstance(limits, NominalLimits):
             column[:] = _nominal_edges(limits.bins, rooms, column.shape[1])
     return edges
+
+
+def _nominal_cuts(dtype: np.dtype, count: Any, missing: Any) -> Partition:
+    """Every code but the first begins a bin."""
+    codes = np.arange(1 - missing, count).astype(dtype)
+    return Partition(codes, len(codes))
 
 
 def _nominal_edges(

@@ -66,7 +66,8 @@ def _rooms(grids: tuple[Grid, ...]) -> list[list[int]]:
 def _by_width(
     grids: tuple[Grid, ...], columns: Sequence[Column], bounds: Sequence[Limits]
 ) -> BinnedTable:
-    return BinnedTable(grids, *binning.by_ranges(columns, bounds, _sizes(grids), _rooms(grids)))
+    master, rows = binning.by_ranges(columns, bounds, _sizes(grids), _rooms(grids))
+    return BinnedTable(grids, master, rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +114,8 @@ class MICe(_Statistic):
     def cut(self, columns: Sequence[Column]) -> BinnedTable:
         """Cut columns by rank."""
         grids = self.grids(len(columns[0]))
-        parts = (binning.by_rank(columns, sizes, self.ties) for sizes in _sizes(grids))
-        return BinnedTable(grids, *parts)
+        master, rows = (binning.by_rank(columns, sizes, self.ties) for sizes in _sizes(grids))
+        return BinnedTable(grids, master, rows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,16 +57,21 @@ def _distinct(bins: Int[np.ndarray, "pairs 2"]) -> PairBins:
     return tuple((x, y) for x, y in np.unique(np.sort(bins, axis=1), axis=0).tolist())
 
 
-NominalColumns = tuple[tuple[str, int, bool], ...]
+NominalColumns = tuple[tuple[str, int, bool], ...]  # name, categories, whether missing has a bin
 
 
 def nominal_columns(names: Names, bounds: Sequence[Limits], pairs: Positions) -> NominalColumns:
     """Of every nominal column of pairs its name and what its limits are, by name."""
-    columns = sorted((names[column], bounds[column]) for column in np.unique(pairs).tolist())
-    return tuple((name, *limits) for name, limits in columns if isinstance(limits, NominalLimits))
+    found = [(names[column], bounds[column]) for column in np.unique(pairs).tolist()]
+    nominal = [
+        (name, limits.categories, limits.missing)
+        for name, limits in found
+        if isinstance(limits, NominalLimits)
+    ]
+    return tuple(sorted(nominal))
 
 
 def bounds_from(names: Names, columns: NominalColumns) -> tuple[Limits, ...]:
     """Limits with these nominal columns; those of others do not matter to a plan."""
-    nominal = {name: NominalLimits(*limits) for name, *limits in columns}
+    nominal = {name: NominalLimits(count, missing) for name, count, missing in columns}
     return tuple(nominal.get(name, (0.0, 1.0)) for name in names)
