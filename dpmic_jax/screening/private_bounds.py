@@ -12,7 +12,7 @@ from jaxtyping import Int64
 
 from dpmic_jax.data.schema import Number, Schema, Times
 from dpmic_jax.data.source import Source, open_source
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne
+from dpmic_jax.dp.accounting.events import ApproximateDP, Event, GaussianDP, ReplaceOne
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
@@ -63,7 +63,7 @@ def learn_bounds(
       within: wide public bounds that contain the learned ones, in a form of `bounds` of `screen`.
         A narrower scale, such as `"log"`, makes better use of the noisy counts.
       epsilon, delta: of all columns together. With a delta, Gaussian noise is used where it is
-        smaller.
+        smaller. A ledger admits deltas up to 1/64 of its own.
       key: `secret_key()`, or a seeded key for research.
       ledger: a ledger to charge before anything is computed.
       records_per_person: largest number of records of one person.
@@ -83,7 +83,7 @@ def learn_bounds(
     error = trees.error(n)
     public = f"bounds {bounds_digest(schema)}"
     with charged_run(
-        lambda run: _event(trees, n, label=f"run {run}, {public}"),
+        lambda run: _event(trees, n, budget, label=f"run {run}, {public}"),
         key=key,
         ledger=ledger_file,
         schema=schema,
@@ -118,10 +118,14 @@ def plan_bounds(*, columns: int, n: int, budget: Budget) -> CellTrees:
     return trees
 
 
-def _event(trees: CellTrees, n: int, *, label: str) -> Event:
+def _event(trees: CellTrees, n: int, budget: Budget, *, label: str) -> Event:
+    guarantee = trees.guarantee
+    if isinstance(guarantee, GaussianDP):
+        # What mu was chosen for. Its epsilon adds up with that of a screen, which is epsilon-DP.
+        guarantee = ApproximateDP(budget.epsilon, budget.delta)
     return Event(
         mechanism="learn bounds",
-        guarantee=trees.guarantee,
+        guarantee=guarantee,
         relation=trees.relation,
         n=n,
         sensitivity=trees.sensitivity,
