@@ -178,9 +178,11 @@ def _one_bounds(pair: Any, name: str, argument: str) -> NumberLimits:
 
 def _scaled(given: ScaledBounds, name: str, argument: str) -> NumberLimits:
     low, high, scale = given
-    settings = {"scale": scale} if isinstance(scale, str) else {"breakpoints": scale}
     try:
-        rule = Number(low, high, **settings)
+        if isinstance(scale, str):
+            rule = Number(low, high, scale=scale)
+        else:
+            rule = Number(low, high, breakpoints=scale)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{argument} of {name!r}: {error}") from None
     if rule.cut_scale == "linear":

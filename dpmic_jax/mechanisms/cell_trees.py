@@ -32,7 +32,7 @@ from math import exp, expm1, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Array, Float64, Int, Int32
+from jaxtyping import Array, Float64, Int, Int32, PRNGKeyArray
 
 from dpmic_jax.dp.accounting.composition import numerical
 from dpmic_jax.dp.accounting.events import GaussianDP, PureDP, ReplaceOne
@@ -132,7 +132,7 @@ class CellTrees(ABC):
         return sqrt(noise / n**2 + grain**2 / 12)
 
     def release(
-        self, cells: Int[np.ndarray, "columns leaves"], key: AnyKey
+        self, cells: Int[np.ndarray, "columns leaves"], key: PRNGKeyArray
     ) -> Int[np.ndarray, "columns nodes"]:
         """Noisy counts of every node. The noise of a column is drawn from a key of its own."""
         n, place = int(cells[0].sum()), np.arange(self.columns)

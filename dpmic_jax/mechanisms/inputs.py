@@ -46,8 +46,8 @@ class Held:
     def coded(self, limits: Sequence[NumberLimits] | None) -> Table:
         """The columns as floats.
 
-        What is no number counts as the middle of the bounds, on their scale. Without bounds it is -inf, the
-        lowest rank.
+        What is no number counts as the middle of the bounds, on their scale. Without bounds it is
+        -inf, the lowest rank.
         """
         columns = [
             memory.floats_in(container, _NUMBERS, name)

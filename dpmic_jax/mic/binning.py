@@ -161,7 +161,7 @@ def by_ranges(
 
 
 def _partitions(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> tuple[Partition, ...]:
     """The cuts of one column for every list of sizes."""
     if kind is CategoryLimits:
@@ -172,7 +172,7 @@ def _partitions(
 
 @lru_cache(maxsize=64)
 def _coder(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> Coder:
     """Kept, for a table comes in batches."""
     return coder(_partitions(every, dtype, kind, *limits))

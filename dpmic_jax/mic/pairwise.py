@@ -216,7 +216,9 @@ def _limits(
     return ()
 
 
-def _cut(columns: Sequence[Column], statistic: Statistic, limits: Sequence[NumberLimits]) -> BinnedTable:
+def _cut(
+    columns: Sequence[Column], statistic: Statistic, limits: Sequence[NumberLimits]
+) -> BinnedTable:
     if isinstance(statistic, MICr):
         return statistic.cut(columns, limits)
     return statistic.cut(columns)

@@ -6,16 +6,16 @@ from the end that is furthest from 0 down to 2^-32 of it, on both sides of 0. So
 fills a small part of a wide range has cells wherever that part may be.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, log10
-from typing import NamedTuple
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpmic_jax.data.limits import Column, ScaledBounds, WithMissing
+from dpmic_jax.data.limits import Column, WithMissing
 from dpmic_jax.data.scales import on_scale
 from dpmic_jax.data.schema import FixedValue, MissingBin, Number, Times
 from dpmic_jax.data.schema.rules import moment
@@ -28,16 +28,17 @@ _DIGITS = 2  # of the distance to the nearest other breakpoint, that are kept
 Numeric = Number | Times
 
 
-class Cells(NamedTuple):
+@dataclass(frozen=True)
+class Cells:
     """Cells of a column, the first of which is for missing values.
 
     Attributes:
       rule: the column's public description, with wide bounds.
-      count: how many cells there are.
+      number: how many cells there are.
     """
 
     rule: Numeric
-    count: int
+    number: int
 
     @property
     def limits(self) -> WithMissing:
@@ -53,13 +54,13 @@ class Cells(NamedTuple):
         """How many values are in each cell; -inf is missing."""
         if isinstance(self.rule.missing, FixedValue):  # there, it is a value below all others
             values = np.maximum(values, np.finfo(np.float64).min)
-        bins = by_range([values], [self.limits], [self.count]).fine[0]
-        return np.bincount(bins, minlength=self.count)
+        bins = by_range([values], [self.limits], [self.number]).fine[0]
+        return np.bincount(bins, minlength=self.number)
 
     @property
     def edges(self) -> Float64[np.ndarray, " edges"]:
         """The edges of the cells for values that are not missing."""
-        steps = self.count - 1
+        steps = self.number - 1
         place = on_scale(*self.limits)
         return np.array([float(place(Fraction(i, steps))) for i in range(steps + 1)])
 
@@ -118,16 +119,13 @@ def _quantiles(
 
 
 def _described(rule: Numeric, found: Float64[np.ndarray, " some"]) -> Numeric:
-    number = rule.number
-    if number.whole or isinstance(rule, Times):
-        values = _whole(found)
-    else:
-        values = _short(found)
+    number, fixed = rule.number, rule.number.missing
+    values = _whole(found) if number.whole or isinstance(rule, Times) else _short(found)
     low, *inner, high = values
     low, high = max(low, number.low), min(high, number.high)
-    if isinstance(number.missing, FixedValue):  # public, and has to be within the bounds
-        fixed = number.missing.value
-        low, high = min(low, fixed), max(high, fixed)
+    if isinstance(fixed, FixedValue):  # public, and has to be within the bounds
+        value = cast(float, fixed.value)
+        low, high = min(low, value), max(high, value)
     inner = [value for value in inner if low < value < high]
     if low >= high:
         return rule

@@ -140,8 +140,8 @@ def _event(trees: CellTrees, n: int, budget: Budget, *, label: str) -> Event:
 
 def _tallies(source: Source, cells: dict[str, Cells]) -> Int64[np.ndarray, "columns leaves"]:
     """The records in every cell of every column, in one pass over the table."""
-    places = [source.names.index(name) for name in cells]
-    return sum(
-        np.array([own.tally(batch[i]) for i, own in zip(places, cells.values(), strict=True)])
-        for batch in source.batches(_ROWS)
-    )
+    found = np.array([np.zeros(own.number, np.int64) for own in cells.values()])
+    for batch in source.batches(_ROWS):
+        for total, (name, own) in zip(found, cells.items(), strict=True):
+            total += own.tally(batch[source.names.index(name)])
+    return found
