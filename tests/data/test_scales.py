@@ -1,4 +1,4 @@
-"""Cuts on scales are the nearest numbers of their dtype to the exact values, decided in integers."""
+"""Cuts on scales are the numbers nearest to the exact values, as decided in fractions."""
 
 import decimal
 from fractions import Fraction
