@@ -83,7 +83,8 @@ def plan(
             return
         for name, value in solved.items():
             click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {str(value).removeprefix('top:')}\n")
-        click.echo("\n".join([str(found), *map(": ".join, advice.items())]))
+        width = max(len(what) for what, _ in found.lines())
+        click.echo("\n".join([str(found), *(f"{k:<{width}}  {v}" for k, v in advice.items())]))
         if points:
             click.echo(f"\n{points.text()}")
 
@@ -94,7 +95,7 @@ def _advice(schema: "Schema", of: "Plan") -> dict[str, str]:
     from dpmic_jax.screening.private_bounds import buying
 
     said = buying(schema, n=of.n, budget=Budget(of.epsilon, of.delta, of.event.relation))
-    return {} if said is None else {"columns": said}
+    return {} if said is None else {"skewed columns": said}
 
 
 def _unknown(

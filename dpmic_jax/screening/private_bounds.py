@@ -140,8 +140,8 @@ def buying(schema: Schema, *, n: int, budget: Budget) -> str | None:
         error = 1.0
     pays = "pays" if error <= _PAYING_ERROR else "does not pay"
     return (
-        f'{linear} on linear bounds: if they are skewed, scale = "log" is free; dpmic bounds learn '
-        f"{pays} ({min(error, 1):.1%} off for {_SHARE} of epsilon)"
+        f'scale = "log" is free for the {linear} on linear bounds; dpmic bounds learn {pays}: '
+        f"breakpoints {min(error, 1):.1%} of the records off, for {_SHARE} of epsilon"
     )
 
 
