@@ -1,13 +1,17 @@
 """`dpmic plan`: the cost and power of a screen, forwards and backwards, without data."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.options import COLUMNS, check_columns, combine, parse_names
 from dpmic_jax.cli.screen import SHARED, screen_settings
+
+if TYPE_CHECKING:
+    from dpmic_jax.data.schema import Schema
+    from dpmic_jax.screening.planning import Plan
 
 _TOP = "top"  # --ask without a k
 _ANSWERS = {
@@ -60,7 +64,12 @@ def plan(
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
+<<<<<<< HEAD
         described = read_schema(bounds) if bounds else columns
+=======
+        schema = read_schema(bounds) if bounds else None
+        names = [name for name, _ in schema.columns] if schema else columns
+>>>>>>> h-scales
         solved = {}
         if unknown is not None and find is not None:
             solved[unknown] = _solution(unknown, find, described, asked)
@@ -70,14 +79,27 @@ def plan(
             return
         found = preview(**settings)
         points = found.curve() if curve else None
+        advice = _advice(schema, found.plan) if schema else {}
         if as_json:
             answer = {"find": find, "solution": solved} if solved else {}
             drawn = {"curve": points.to_list()} if points else {}
-            click.echo(json.dumps({**answer, **dict(found.lines()), **drawn}))
+            click.echo(json.dumps({**answer, **dict(found.lines()), **advice, **drawn}))
             return
         for name, value in solved.items():
             click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {str(value).removeprefix('top:')}\n")
-        click.echo(f"{found}\n\n{points.text()}" if points else str(found))
+        width = max(len(what) for what, _ in found.lines())
+        click.echo("\n".join([str(found), *(f"{k:<{width}}  {v}" for k, v in advice.items())]))
+        if points:
+            click.echo(f"\n{points.text()}")
+
+
+def _advice(schema: "Schema", of: "Plan") -> dict[str, str]:
+    """What may help columns of numbers that are skewed."""
+    from dpmic_jax.dp.ledger.budget import Budget
+    from dpmic_jax.screening.private_bounds import buying
+
+    said = buying(schema, n=of.n, budget=Budget(of.epsilon, of.delta, of.event.relation))
+    return {} if said is None else {"skewed columns": said}
 
 
 def _unknown(
