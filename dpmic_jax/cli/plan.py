@@ -64,12 +64,8 @@ def plan(
         from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
-<<<<<<< HEAD
-        described = read_schema(bounds) if bounds else columns
-=======
         schema = read_schema(bounds) if bounds else None
-        names = [name for name, _ in schema.columns] if schema else columns
->>>>>>> h-scales
+        described = schema or columns
         solved = {}
         if unknown is not None and find is not None:
             solved[unknown] = _solution(unknown, find, described, asked)
