@@ -43,8 +43,9 @@ def instant(text: str) -> int | None:
     if found is None:
         return None
     *numbers, fraction, sign, hours, minutes = found.groups(default="")
+    year, month, day, hour, minute, second = (int(number or 0) for number in numbers)
     try:
-        since = datetime(*(int(number or 0) for number in numbers)) - _EPOCH
+        since = datetime(year, month, day, hour, minute, second) - _EPOCH
     except ValueError:  # the 30th of February
         return None
     east = (int(hours or 0) * 60 + int(minutes or 0)) * (-60 if sign == "-" else 60)

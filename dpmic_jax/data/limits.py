@@ -25,6 +25,9 @@ class ScaledBounds(NamedTuple):
     scale: Scale
 
 
+NumberLimits = Bounds | ScaledBounds
+
+
 class WithMissing(NamedTuple):
     """Bounds of a column in which -inf encodes a missing value, which has its own bin."""
 
@@ -66,4 +69,4 @@ class NominalLimits(NamedTuple):
         return self.categories + self.missing
 
 
-Limits = Bounds | ScaledBounds | WithMissing | CategoryLimits | NominalLimits
+Limits = NumberLimits | WithMissing | CategoryLimits | NominalLimits

@@ -4,12 +4,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from dpmic_jax.data.limits import Scale
+from dpmic_jax.data.scales import on_scale
 from dpmic_jax.dp.accounting.events import Event, PureDP
 from dpmic_jax.results.statement import key_sentence, ledger_sentence
 
@@ -63,35 +66,37 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True)
 class NumberAxis:
-    """A column of numbers, in equal cells between the public bounds `low` and `high`.
+    """A column of numbers, in cells between public bounds that have equal width on a scale.
 
     Attributes:
       name: name of the column.
       low, high: its bounds, to which values outside are clipped.
       missing: whether the first cell holds the missing values, and only the others are bins.
+      scale: on which the cells have equal width.
     """
 
     name: str
     low: float
     high: float
     missing: bool = False
+    scale: Scale = "linear"
 
     def cells(self, side: int) -> Cells:
         """The cells of an axis of `side` cells."""
         bins = side - self.missing
-        step = (self.high - self.low) / bins
-        edges = [_text(self._at(k / bins), step) for k in range(bins + 1)]
-        labels = tuple(f"{low} to {high}" for low, high in pairwise(edges))
-        ticks = [
-            (self.missing + bins * k / 4, _text(self._at(k / 4), (self.high - self.low) / 4))
-            for k in range(5)
-        ]
+        labels = tuple(f"{low} to {high}" for low, high in pairwise(self._marks(bins)))
+        ticks = [(self.missing + bins * k / 4, text) for k, text in enumerate(self._marks(4))]
         if self.missing:
             labels, ticks = (_MISSING, *labels), [(0.5, _MISSING), *ticks[1:]]
         return Cells(self.name, labels, tuple(range(side)), tuple(ticks))
 
-    def _at(self, fraction: float) -> float:
-        return self.low * (1 - fraction) + self.high * fraction
+    def _marks(self, parts: int) -> list[str]:
+        """The ends of so many parts, each with the digits that its neighbours make necessary."""
+        place = on_scale(self.low, self.high, self.scale)
+        marks = [float(place(Fraction(k, parts))) for k in range(parts + 1)]
+        steps = [high - low for low, high in pairwise(marks)]
+        nearest = map(min, [steps[0], *steps], [*steps, steps[-1]])
+        return [_text(mark, step) for mark, step in zip(marks, nearest, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def _axis(name: str, source: Source) -> Axis:
     rule = source.schema[name]
     own = isinstance(rule.missing, MissingBin)
     if isinstance(rule, Number):
-        return NumberAxis(name, rule.low, rule.high, own)
+        return NumberAxis(name, *rule.cut_between, own, rule.cut_scale)
     values = tuple(map(str, rule.values))
     if isinstance(rule.missing, SparePart):
         return SpareAxis(name, values)

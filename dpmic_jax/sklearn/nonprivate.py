@@ -17,6 +17,10 @@ from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import inputs, set_feature_names
 
 
+class NominalOrderWarning(UserWarning):
+    """Exact MIC uses an order of classes that have none."""
+
+
 class MICSelector(Selector):
     """Keep the features whose MICe with the target is largest. Not private.
 

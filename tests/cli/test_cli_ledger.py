@@ -91,7 +91,7 @@ def test_learned_bounds_are_a_bounds_file_within_the_wide_ones(tmp_path):
     assert MARKER not in text
     schema = read_schema(out)
     assert [name for name, _ in schema.columns] == list(NAMES)
-    assert 0 <= schema["age"].low < 60 < schema["age"].high < 1000
+    assert 0 <= schema["age"].low < 40 < schema["age"].breakpoints[-1] < 90
     assert schema["site"] == read_schema(wide)["site"]
     assert dpmic(*words).stdout == text
     done = dpmic("screen", table, "--bounds", out, "--epsilon", 1, "--seed", 1, *QUICK)
@@ -110,7 +110,7 @@ def test_bounds_are_charged_only_if_they_can_be_written(tmp_path):
     done = dpmic(*words, "--out", tmp_path / "learned.toml")
     assert done.exit_code == 0, done.output
     (event,) = LedgerFile.open(ledger).events
-    assert 11.9 < event.epsilon <= 12
+    assert event.epsilon == 12
     assert dpmic(*words).exit_code == 3
     assert len(LedgerFile.open(ledger).events) == 1
 
@@ -194,6 +194,7 @@ def test_a_plan_reads_no_data(tmp_path):
     assert found["pairs looked at"] == "6"
     text = dpmic(*words).stdout
     assert all(what in text and how_much in text for what, how_much in found.items())
+    assert "pays" in found.pop("skewed columns")
     counted = dpmic("plan", "--columns", 4, "-n", 5000, "--epsilon", 1, *QUICK, "--json")
     assert json.loads(counted.stdout) == found
     named = dpmic(*words, "--ask", "against:age", "--json")

@@ -164,7 +164,10 @@ def test_a_written_schema_is_read_back_equal(schema, tmp_path_factory):
 def test_canonical_text_differs_iff_what_is_computed_does(one, other):
     def meaning(schema):
         rules = {
-            name: (rule.values, rule.kind, rule.missing, rule.nominal, rule.other)
+            name: (
+                set(rule.values) if rule.nominal else rule.values,
+                *(rule.kind, rule.missing, rule.nominal, rule.other),
+            )
             if isinstance(rule, Categories)
             else (rule.number, rule.kind if isinstance(rule, Times) else rule.whole)
             for name, rule in schema.columns

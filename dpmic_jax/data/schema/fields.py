@@ -25,7 +25,7 @@ _LISTED = ("categories", "ordered", "other")
 # The fields of each kind of column, besides `kind` and `missing`.
 KINDS = {
     "number": (*_SCALED, "whole"),
-    "whole": _BOUNDS,
+    "whole": (*_BOUNDS, "breakpoints"),
     "boolean": (),
     "nominal": _LISTED,
     "ordered": _LISTED,

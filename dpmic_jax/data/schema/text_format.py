@@ -7,6 +7,8 @@ from typing import Any
 # Texts that mean a missing value, unless others are declared.
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
 
+_IN_NUMBERS = "0123456789+-eE%"
+
 
 @dataclass(frozen=True)
 class TextFormat:
@@ -30,9 +32,11 @@ class TextFormat:
     missing: tuple[str, ...] = NULLS
 
     def __post_init__(self):
-        _check_mark("delimiter", self.delimiter, '"\r\n', empty=True)
-        _check_mark("decimal", self.decimal, "0123456789+-eE%", empty=False)
-        _check_mark("thousands", self.thousands, "0123456789+-eE%", empty=True)
+        _check_mark("decimal", self.decimal, _IN_NUMBERS)
+        if self.delimiter != "":
+            _check_mark("delimiter", self.delimiter, '"\r\n')
+        if self.thousands != "":
+            _check_mark("thousands", self.thousands, _IN_NUMBERS)
         if self.decimal == self.thousands:
             raise ValueError(
                 f"expected decimal and thousands to differ, got {self.decimal!r} twice"
@@ -54,11 +58,10 @@ class TextFormat:
         return asdict(self)
 
 
-def _check_mark(name: str, mark: Any, refused: str, *, empty: bool) -> None:
-    if isinstance(mark, str) and (len(mark) == 1 or (empty and not mark)):
-        if not mark or (mark not in refused and (name != "delimiter" or mark.isascii())):
-            return
-    raise ValueError(f"expected {name} as one character such as ; or , and got {mark!r}")
+def _check_mark(name: str, mark: Any, refused: str) -> None:
+    one = isinstance(mark, str) and len(mark) == 1 and mark not in refused
+    if not one or (name == "delimiter" and not mark.isascii()):
+        raise ValueError(f"expected {name} as one character such as ; or , got {mark!r}")
 
 
 def _encoding(name: Any) -> str:

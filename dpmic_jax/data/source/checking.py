@@ -9,7 +9,7 @@ from dpmic_jax.data.source.base import mismatches
 
 def problems_with(schema: Schema, data: Any) -> tuple[Schema, list[str]]:
     """The schema for the columns of a table, and all that does not fit, each with a remedy."""
-    names = column_names(data)
+    names = column_names(data, schema.text)
     try:
         schema = schema.for_columns(names)
     except ValueError as error:

@@ -11,30 +11,35 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from dpmic_jax.data.schema import TextFormat
 from dpmic_jax.data.source.base import is_index
 from dpmic_jax.data.source.memory import Held, held_columns
 
 # Kinds as in a bounds file; None if the type says nothing, "ignored" if it cannot be screened.
 Kinds = dict[str, str | None]
 
+_USUAL = TextFormat()
 _NUMPY = {"b": "boolean", "i": "whole", "u": "whole", "f": "number", "M": "timestamp"}
 _NUMPY |= {"m": "duration", "U": "nominal", "S": "nominal", "O": None}
 _TYPED = {nw.Boolean: "boolean", nw.Categorical: "nominal", nw.Enum: "nominal", nw.Date: "date"}
 _TYPED |= {nw.Duration: "duration", nw.String: "nominal", nw.Unknown: None, nw.Object: None}
 
 
-def column_kinds(data: Any) -> Kinds:
+def column_kinds(data: Any, text: TextFormat = _USUAL) -> Kinds:
     """The kinds of all columns by name, for the `template` of a bounds file.
 
     Columns of text files, lists and Python objects have no type, and kind None.
+
+    Args:
+      data: a table, as for `open_source`.
+      text: how it is written, if it is a text file.
     """
     if not isinstance(data, str | os.PathLike):
         return _named({name: _held(column) for name, column in held_columns(data).items()})
     # Imported here: pyarrow is an optional dependency, and takes a while to import.
-    from dpmic_jax.data.source.files import file_schema, header_names
+    from dpmic_jax.data.source.files import file_schema
 
-    header_names(data)  # refuses what is no header
-    return arrow_kinds(file_schema(data))
+    return arrow_kinds(file_schema(data, text))
 
 
 def arrow_kinds(types: Any) -> Kinds:
