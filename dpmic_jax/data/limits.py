@@ -70,3 +70,11 @@ class NominalLimits(NamedTuple):
 
 
 Limits = NumberLimits | WithMissing | CategoryLimits | NominalLimits
+
+
+def in_declared_order(limits: Limits) -> Limits:
+    """Limits that cut nominal categories like ordered ones, whose codes are the same."""
+    if not isinstance(limits, NominalLimits):
+        return limits
+    count = limits.categories
+    return CategoryLimits(count) if limits.missing else (-0.5, count - 0.5)
