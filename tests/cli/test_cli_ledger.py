@@ -53,8 +53,8 @@ def test_a_template_warns_that_the_first_line_was_read_as_the_header(tmp_path):
         ("age, ,dose", "column 2 of .* has no name"),
         (f"bob,{MARKER},north", "does not begin with a header: column 2"),
         ("1,2,3", "does not begin with a header"),
-        ("age;dose;site", "save it with commas"),
-        ("age\tdose\tsite", "save it with commas"),
+        ("age;dose;site", "semicolons .* --delimiter"),
+        ("age\tdose\tsite", "tabs .* --delimiter"),
     ],
 )
 def test_invalid_headers_are_refused_before_anything_is_printed(header, said, tmp_path):

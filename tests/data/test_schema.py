@@ -88,11 +88,7 @@ def numbers(draw):
     if not fields.get("whole") and low > 0:
         fields["scale"] = draw(st.sampled_from(["linear", "log", "sqrt"]))
     middle = float(low) / 2 + float(high) / 2
-    if (
-        not fields.get("whole")
-        and fields.get("scale", "linear") == "linear"
-        and low < middle < high
-    ):
+    if fields.get("scale", "linear") == "linear" and low < middle < high:
         fields["breakpoints"] = draw(st.sampled_from([(), (middle,)]))
     return Number(low, high, **fields)
 
