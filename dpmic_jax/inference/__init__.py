@@ -6,7 +6,7 @@ here is computed without noise, and is for the analyst only.
 
 from dpmic_jax.inference.independence import CustomTest, IndependenceTest, PairTest, require_level
 from dpmic_jax.inference.monte_carlo import draws_needed
-from dpmic_jax.inference.multiple_testing import FalseDiscovery, FamilyWise
+from dpmic_jax.inference.multiple_testing import BenjaminiHochberg, FalseDiscovery, FamilyWise
 from dpmic_jax.inference.null_table import NullTable
 from dpmic_jax.inference.nulls import NullLaw, null_law
 from dpmic_jax.inference.permutation import Permutation, permutation_p_values
@@ -16,9 +16,11 @@ from dpmic_jax.inference.private_p_values import PrivatePValues
 from dpmic_jax.inference.private_result import IndependenceResult
 from dpmic_jax.inference.private_test import independence_test
 from dpmic_jax.inference.selection import Bonferroni, Correction, MaxInformationCorrection
+from dpmic_jax.inference.tables import TableTest
 
 __all__ = [
     "NOT_PRIVATE",
+    "BenjaminiHochberg",
     "Bonferroni",
     "Correction",
     "CustomTest",
@@ -34,6 +36,7 @@ __all__ = [
     "PostSelection",
     "PrivateDecisions",
     "PrivatePValues",
+    "TableTest",
     "draws_needed",
     "independence_test",
     "null_law",

@@ -91,6 +91,34 @@ def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Part
     return Partitions(fine, edges, tuple(cuts))
 
 
+def by_rank_or_category(
+    columns: Sequence[Column],
+    sizes: Sequence[int],
+    ties: Ties,
+    bins: Integer[np.ndarray, " columns"],
+    rooms: Sequence[int],
+) -> Partitions:
+    """`by_rank`, with nominal columns in their categories.
+
+    Args:
+      columns: the values; codes 0 .. b - 1 of nominal columns.
+      sizes: into how many parts numbers are cut.
+      ties: how numbers of equal rank are treated.
+      bins: b of each nominal column, and 0 for numbers.
+      rooms: for each size the most categories that are parts; more are one part.
+    """
+    found = by_rank(columns, sizes, ties)
+    more = max(*rooms, *sizes) - max(sizes)
+    edges = np.pad(found.edges, ((0, 0), (0, 0), (0, more)), mode="edge")
+    fine = _no_codes(len(columns), len(columns[0]), sizes, bins.max(initial=0))
+    fine[:], cuts = found.fine, list(found.cuts)
+    for index in np.flatnonzero(bins).tolist():
+        count = int(bins[index])
+        fine[index], cuts[index] = columns[index], np.arange(1, count)
+        edges[index] = _nominal_edges(count, tuple(rooms), edges.shape[2])
+    return Partitions(fine, edges, tuple(cuts))
+
+
 def _no_codes(
     columns: int, n: int, sizes: Sequence[int], most: int = 0
 ) -> Integer[np.ndarray, "columns n"]:

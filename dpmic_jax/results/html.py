@@ -1,25 +1,18 @@
 """A result as a self-contained HTML page: statement, heat map, table, histograms.
 
-The page contains released values only. Its style and script are inline, and its
-Content-Security-Policy allows these two by their hashes and nothing else, so it sends no request.
+The page contains released values only, and sends no request (`page`).
 """
 
-import base64
-import hashlib
-import json
-import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context
-from functools import cache
 from html import escape
-from importlib import resources
-from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
+from dpmic_jax.results import page as page_of
 from dpmic_jax.results import svg
 from dpmic_jax.results.axes import Cells
 from dpmic_jax.results.export import limits
@@ -31,12 +24,7 @@ from dpmic_jax.results.text import short, summary
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
-_TITLE = "Which columns depend on each other"
-_CELL = ((15, 36.0), (40, 18.0), (80, 12.0), (math.inf, 5.0))  # (most columns, pixels of a cell)
-_WITH_NUMBERS = 15  # most columns whose cells have room for their values
-_WITH_LINES = 80  # most columns whose cells have room for lines between them
 _SIDE = 300.0  # pixels of a histogram's side
-_LONGEST = 200  # characters of a name in the table
 
 
 def page(result: "ScreenResult", histograms: Sequence[Histograms], curve: PowerCurve | None) -> str:
@@ -46,39 +34,74 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms], curve: PowerC
     secret = result.statement.key_is_secret and all(
         group.release.key_is_secret for group in histograms
     )
-    shown = np.unique(result.pairs).tolist()
-    style, script = f"{_read('report.css')}{svg.rules()}", _read("report.js")
-    return Template(_read("report.html")).substitute(
-        style_hash=_hash(style),
-        script_hash=_hash(script),
-        style=style,
-        script=script,
-        content=_content(result, shown, histograms),
-        title=_TITLE if secret else f"{SEEDED}. {_TITLE}",
-        heading=_TITLE,
-        stamp="" if secret else f'<p class="seeded" role="alert">{SEEDED}</p>',
-        summary=escape(summary(result).replace("(*)", "(★)")),
-        promise=escape(_guarantee(result, histograms)),
-        statement=escape(result.statement.text()),
-        heatmap=_heatmap(result, shown) if shown else "<p>No pair was released.</p>",
-        threshold=f"{result.dependence_threshold:.3g}",
-        limits=escape(limits(result)),
-        rows=_rows(result, shown),
-        pairs=len(result.mic),
-        curve="" if curve is None else _curve(curve),
-        histograms="".join(map(_section, histograms)),
-        version=escape(result.statement.version),
+    shown, scores = np.unique(result.pairs).tolist(), result.scores
+    drawn = [*map(_section, histograms)]
+    return page_of.filled(
+        _content(result, shown, histograms),
+        {
+            "title": page_of.TITLE if secret else f"{SEEDED}. {page_of.TITLE}",
+            "stamp": "" if secret else f'<p class="seeded" role="alert">{SEEDED}</p>',
+            "summary": escape(summary(result).replace("(*)", "(★)")),
+            "before": _privacy(result, histograms),
+            "heatmap": page_of.heatmap(scores, shown, _caption(result, shown))
+            if shown
+            else "<p>No pair was released.</p>",
+            "measure": "MIC",
+            "plain": "",
+            "heads": page_of.heads(("mic", "lower", "upper", "distance"), 6),
+            "rows": page_of.rows(scores, shown, _cells(result), result.dependent.tolist()),
+            "pairs": len(result.mic),
+            "note": _note(result),
+            "after": "\n".join(["" if curve is None else _curve(curve), "".join(drawn)]),
+            "origin": " from released values only",
+            "version": escape(result.statement.version),
+        },
     )
 
 
-def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Histograms]) -> str:
-    """Data for the script beside the table, as JSON that cannot end its <script> element."""
-    content = {
-        "names": [_plain(result.names[i]) for i in shown],
+def _privacy(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
+    return (
+        '<section id="privacy">\n<h2>Privacy</h2>\n'
+        f'<p class="promise">{escape(_guarantee(result, histograms))}</p>\n'
+        f'<p class="statement">{escape(result.statement.text())}</p>\n</section>'
+    )
+
+
+def _note(result: "ScreenResult") -> str:
+    return (
+        "★ marks pairs whose distance from independence is above "
+        f"{result.dependence_threshold:.3g}; if all pairs were independent, any of them would "
+        "exceed it with a probability of at most 5 %. This holds for records of independent "
+        "persons from one distribution, not for time series, or several sites whose averages "
+        f"differ. Limits: {escape(limits(result))}."
+    )
+
+
+def _caption(result: "ScreenResult", shown: list[int]) -> str:
+    absent = len(result.names) - len(shown)
+    left_out = f" Columns without a released pair are left out: {absent}." if absent else ""
+    return f"Private MIC. Empty cells were not released.{left_out}"
+
+
+def _cells(result: "ScreenResult") -> list[list[str]]:
+    """The cells of each row, but for the names, the value and the star."""
+    columns = result.lower, result.upper, result.distance
+    values = zip(*(column.tolist() for column in columns), strict=True)
+    return [[page_of.cell(value) for value in row] for row in values]
+
+
+def _content(
+    result: "ScreenResult", shown: list[int], histograms: Sequence[Histograms]
+) -> dict[str, Any]:
+    """Data for the script beside the table."""
+    return {
+        "names": [page_of.plain(result.names[i]) for i in shown],
+        "tell": "{2} {6} ({3} to {4}), distance {5}",
+        "none": "not released",
         "histograms": [
             {
-                "x": {"name": _plain(x.name), "labels": x.labels},
-                "y": {"name": _plain(y.name), "labels": y.labels},
+                "x": {"name": page_of.plain(x.name), "labels": x.labels},
+                "y": {"name": page_of.plain(y.name), "labels": y.labels},
                 "counts": counts.tolist(),
                 "records": np.round(mass * group.release.event.n, 1).tolist(),
             }
@@ -86,8 +109,6 @@ def _content(result: "ScreenResult", shown: list[int], histograms: Sequence[Hist
             for x, y, counts, mass in group.pairs()
         ],
     }
-    # Without "<", no name can close the <script> element or open a comment.
-    return json.dumps(content, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _guarantee(result: "ScreenResult", histograms: Sequence[Histograms]) -> str:
@@ -120,76 +141,6 @@ def _digits(value: float) -> str:
     return repr(value).removesuffix(".0")
 
 
-def _plain(name: str) -> str:
-    return short(name, _LONGEST)
-
-
-def _heatmap(result: "ScreenResult", shown: list[int]) -> str:
-    """A heat map of the columns with a released pair, in the order of the table."""
-    matrix = result.matrix[np.ix_(shown, shown)]
-    np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
-    columns = len(shown)
-    cell = next(pixels for most, pixels in _CELL if columns <= most)
-    labels = [(place + 0.5, short(result.names[i])) for place, i in enumerate(shown)]
-    drawn = svg.picture(
-        svg.levels(matrix),
-        svg.Frame(cell, cell, svg.thinned(labels, cell, 12), svg.thinned(labels, cell, 18)),
-        label=f"Heat map of {len(result.mic)} private values of {columns} columns",
-        over=_numbers(matrix, cell) if columns <= _WITH_NUMBERS else "",
-        lines=columns <= _WITH_LINES,
-        stamp="" if result.statement.key_is_secret else SEEDED,
-    )
-    absent = len(result.names) - columns
-    left_out = f" Columns without a released pair are left out: {absent}." if absent else ""
-    colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)])
-    kind = "map" if columns <= _WITH_NUMBERS else "map large"
-    return (
-        f'<figure class="{kind}">{drawn}<figcaption>{colours}<p>Private MIC. Empty cells were not '
-        f"released.{left_out}</p></figcaption><output></output></figure>"
-    )
-
-
-def _numbers(matrix: Float[np.ndarray, "names names"], cell: float) -> str:
-    """The values as texts in the cells."""
-    return "".join(
-        f'<text class="{"strong" if matrix[i, j] > 0.5 else "weak"}" x="{(j + 0.5) * cell:g}" '
-        f'y="{(i + 0.5) * cell + 4:g}">{f"{matrix[i, j]:.2f}".removeprefix("0")}</text>'
-        for i, j in np.argwhere(~np.isnan(matrix)).tolist()
-    )
-
-
-def _rows(result: "ScreenResult", shown: list[int]) -> str:
-    """A table row for each pair, with all digits of the value in its `data` element."""
-    place = {column: i for i, column in enumerate(shown)}
-    names = [escape(_plain(name)) for name in result.names]
-    columns: Any = (
-        result.pairs,
-        svg.levels(result.mic),
-        result.mic,
-        result.lower,
-        result.upper,
-        result.distance,
-        result.dependent,
-    )
-    return "\n".join(
-        f'<tr data-at="{place[i]} {place[j]}"><td>{names[i]}</td><td>{names[j]}</td>'
-        f'<td class="number l{level}">{_number(mic)}</td>'
-        f"{''.join(map(_cell, values))}"
-        f"<td>{'★' if dependent else ''}</td></tr>"
-        for (i, j), level, mic, *values, dependent in zip(
-            *(c.tolist() for c in columns), strict=True
-        )
-    )
-
-
-def _cell(value: float) -> str:
-    return f'<td class="number">{_number(value)}</td>'
-
-
-def _number(value: float) -> str:
-    return f'<data value="{value!r}">{value:.3f}</data>'
-
-
 def _curve(curve: PowerCurve) -> str:
     return (
         '<section id="power"><h2>What such a screen finds</h2><figure class="curve">'
@@ -215,7 +166,7 @@ def _histogram(x: Cells, y: Cells, records: Float[np.ndarray, "x y"], *, stamped
     drawn: Int[np.ndarray, "y x"] = np.where(shares > 0, svg.levels(shares), svg.NONE)
     left = [(down - at, short(text)) for at, text in y.ticks]
     below = [(at, short(text)) for at, text in x.ticks]
-    title = f"{_plain(y.name)} against {_plain(x.name)}"
+    title = f"{page_of.plain(y.name)} against {page_of.plain(x.name)}"
     shown = svg.picture(
         drawn,
         svg.Frame(_SIDE / across, _SIDE / down, left, below),
@@ -229,13 +180,3 @@ def _histogram(x: Cells, y: Cells, records: Float[np.ndarray, "x y"], *, stamped
         f'<figure class="histogram"><h3>{escape(title)}</h3>{shown}<figcaption>{svg.scale(ticks)}'
         "<p>Estimated number of records in a cell.</p></figcaption><output></output></figure>"
     )
-
-
-@cache
-def _read(name: str) -> str:
-    return resources.files("dpmic_jax.results").joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """The hash of an inline text in a Content-Security-Policy."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,8 +1,11 @@
-"""Figures of a result: heat map, clustered heat map, network. Each shows its privacy cost."""
+"""Figures of a result: heat map, clustered heat map, network.
+
+Those of a private result show its privacy cost.
+"""
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dpmic_jax.results.power_curve import PowerCurve
-    from dpmic_jax.results.screen_result import ScreenResult
 
 # From light to dark in every kind of colour vision; the grey of missing values is not in it.
 _COLOURS = "YlGnBu"
@@ -24,6 +26,44 @@ _LARGEST = 9.0  # points of the largest labels
 _SMALLEST = 5.0  # points of the smallest labels; where they do not fit, some are left out
 
 
+class Scores(NamedTuple):
+    """What figures show of a result.
+
+    Attributes:
+      names: names of the columns of the table.
+      pairs: positions of x and y of every pair that has a value.
+      values: in [0, 1].
+      candidates: number of pairs of the table that might have one.
+      label: what the values are.
+      title: line above the figure, such as the privacy cost.
+      warning: text that is stamped across the figure; or an empty text.
+    """
+
+    names: tuple[str, ...]
+    pairs: Int[np.ndarray, "rows 2"]
+    values: Float[np.ndarray, " rows"]
+    candidates: int
+    label: str
+    title: str
+    warning: str = ""
+
+    @property
+    def matrix(self) -> Float[np.ndarray, "names names"]:
+        """The values, symmetric; NaN for pairs without one, and 1 of a column with itself."""
+        return square(self.pairs, self.values, len(self.names))
+
+
+def square(
+    pairs: Int[np.ndarray, "rows 2"], values: Float[np.ndarray, " rows"], columns: int
+) -> Float[np.ndarray, "columns columns"]:
+    """A symmetric matrix of the values of pairs: NaN for others, 1 on the diagonal."""
+    matrix = np.full((columns, columns), np.nan)
+    x, y = pairs.T
+    matrix[x, y] = matrix[y, x] = values
+    np.fill_diagonal(matrix, 1)
+    return matrix
+
+
 @dataclass(frozen=True)
 class Plots:
     """The figures of one result.
@@ -32,13 +72,10 @@ class Plots:
     with `ax.figure.savefig(...)`.
     """
 
-    result: "ScreenResult"
+    result: Scores
 
     def heatmap(self, ax: "Axes | None" = None) -> "Axes":
-        """A heat map of the released values, in the order of the table's columns.
-
-        Grey cells were not released. The line in the colour bar is the dependence threshold.
-        """
+        """A heat map of the values, in the order of the table's columns; grey cells have none."""
         return _heatmap(self.result, np.arange(len(self.result.names)), ax)
 
     def clustermap(self, ax: "Axes | None" = None) -> "Axes":
@@ -52,10 +89,10 @@ class Plots:
         result = self.result
         columns = len(result.names)
         every = columns * (columns - 1) // 2
-        if len(result.mic) < every:
+        if len(result.values) < every:
             raise ValueError(
                 f"clustermap needs values of all {every} pairs, this result has "
-                f"{len(result.mic)}: use heatmap() or network(threshold), or ask for all pairs"
+                f"{len(result.values)}: use heatmap() or network(threshold), or ask for all pairs"
             )
         tree = _tree(result.matrix)
         drawn = dendrogram(tree, no_plot=True)
@@ -69,7 +106,7 @@ class Plots:
         return ax
 
     def network(self, threshold: float, ax: "Axes | None" = None) -> "Axes":
-        """Columns on a circle, joined where a released value is above `threshold`.
+        """Columns on a circle, joined where a value is above `threshold`.
 
         Wider and darker lines are stronger. Columns that depend on each other are placed side by
         side; those without a line are pale.
@@ -78,7 +115,7 @@ class Plots:
             raise ValueError(f"expected 0 <= threshold < 1, got {threshold}")
         result = self.result
         columns = len(result.names)
-        edges = result.mic > threshold
+        edges = result.values > threshold
         joined = np.isin(np.arange(columns), result.pairs[edges])
         leaves = _leaves(np.nan_to_num(result.matrix))
         angle = np.empty(columns)
@@ -87,7 +124,7 @@ class Plots:
         names = [short(name) for name in result.names]
         letters = max(map(len, names))
         ax = _canvas(ax, 3.5 + 0.06 * columns + 0.13 * letters)
-        _draw_edges(ax, points[result.pairs[edges]], result.mic[edges], threshold)
+        _draw_edges(ax, result.label, points[result.pairs[edges]], result.values[edges], threshold)
         ax.scatter(*points.T, s=28, color=np.where(joined, _INK, _NOT_RELEASED), zorder=3)
         # Names take up to half of the width, and the circle takes the rest.
         width, name = _points(ax), 0.58 * letters
@@ -142,7 +179,7 @@ def draw_curve(curve: "PowerCurve", ax: "Axes | None") -> "Axes":
 
 
 def _heatmap(
-    result: "ScreenResult",
+    result: Scores,
     order: Int[np.ndarray, " names"],
     ax: "Axes | None",
     *,
@@ -177,14 +214,15 @@ def _heatmap(
             number = f"{matrix[i, j]:.2f}".removeprefix("0")
             size = min(0.85 * font, 0.4 * pitch)
             ax.text(j, i, number, ha="center", va="center", fontsize=size, color=ink)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, label="private MIC")
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, label=result.label)
     bar.outline.set_visible(False)
-    _caption(ax, result, f"{len(result.mic)} of {result.candidates} pairs", above=above)
+    _caption(ax, result, f"{len(result.values)} of {result.candidates} pairs", above=above)
     return ax
 
 
 def _draw_edges(
     ax: "Axes",
+    label: str,
     ends: Float[np.ndarray, "edges 2 2"],
     values: Float[np.ndarray, " edges"],
     threshold: float,
@@ -207,7 +245,7 @@ def _draw_edges(
     lines = LineCollection(list(curves[order]), cmap=colours, capstyle="round")
     lines.set(array=values[order], linewidths=0.8 + 4 * values[order], clim=(threshold, 1))
     ax.add_collection(lines)
-    bar = ax.figure.colorbar(lines, ax=ax, shrink=0.5, label="private MIC")
+    bar = ax.figure.colorbar(lines, ax=ax, shrink=0.5, label=label)
     bar.outline.set_visible(False)
 
 
@@ -245,17 +283,15 @@ def _font(pitch: float) -> float:
     return min(_LARGEST, 0.8 * pitch)
 
 
-def _caption(ax: "Axes", result: "ScreenResult", what: str, *, above: float = 1.0) -> None:
+def _caption(ax: "Axes", result: Scores, what: str, *, above: float = 1.0) -> None:
     """Show the privacy cost as a title, where it is cut off less easily than below a figure.
 
     A seeded result is also stamped across the picture, where it cannot be cut off.
     """
-    statement = result.statement
-    line = f"{statement.cost}, n = {statement.n}\n{what}"
-    colour = _INK
-    if not statement.key_is_secret:
-        line, colour = f"{statement.key}\n{line}", _WARNING
+    line, colour = f"{result.title}\n{what}", _INK
+    if result.warning:
+        line, colour = f"{result.warning}\n{line}", _WARNING
         stamp: dict[str, Any] = {"ha": "center", "va": "center", "rotation": 30, "alpha": 0.3}
-        size = _points(ax) / len(statement.key)
-        ax.text(0.5, 0.5, statement.key, transform=ax.transAxes, size=size, color=colour, **stamp)
+        size = _points(ax) / len(result.warning)
+        ax.text(0.5, 0.5, result.warning, transform=ax.transAxes, size=size, color=colour, **stamp)
     ax.set_title(line, loc="left", y=above, fontsize=8, color=colour)

@@ -21,8 +21,8 @@
   let limit = 500; // rows at a time: a browser is slow with tens of thousands
   const show = () => {
     const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fitting = pairs.filter(({ names, sorted: [, , mic, , , , star] }) =>
-      mic >= Number(least.value) && (star || !starred.checked) && wanted.every((word) => names.includes(word)));
+    const fitting = pairs.filter(({ names, sorted: [, , mic, ...rest] }) =>
+      mic >= Number(least.value) && (rest.at(-1) || !starred.checked) && wanted.every((word) => names.includes(word)));
     body.replaceChildren(...fitting.slice(0, limit).map((pair) => pair.row));
     more.hidden = !(fitting.length > limit);
     count.textContent = `${fitting.length} of ${pairs.length} pairs${more.hidden ? "" : `, the first ${limit} shown`}`;
@@ -88,9 +88,8 @@
   if (map) tell(map, names.length, names.length, (x, y) => {
     if (x === y) return names[x];
     const pair = released.get(`${x} ${y}`), what = `${names[y]}, ${names[x]}: `;
-    if (!pair) return what + "not released";
-    const [, , mic, low, high, distance, star] = pair.sorted;
-    return `${what}${mic.toFixed(3)}${star ? " ★" : ""} (${low.toFixed(3)} to ${high.toFixed(3)}), distance ${distance.toFixed(3)}`;
+    if (!pair) return what + content.none;
+    return what + content.tell.replace(/\{(\d+)\}/g, (_, column) => pair.row.cells[column].textContent).replace(/ +/g, " ");
   });
   document.querySelectorAll(".histogram").forEach((figure, number) => {
     const { x, y, counts, records } = content.histograms[number];

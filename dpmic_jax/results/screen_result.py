@@ -18,7 +18,7 @@ from dpmic_jax.dp.conversions import PrivacyCost, privacy_cost
 from dpmic_jax.results import export, html
 from dpmic_jax.results import text as show
 from dpmic_jax.results.histograms import Histograms
-from dpmic_jax.results.plots import Plots
+from dpmic_jax.results.plots import Plots, Scores, square
 from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.results.relative import RelativeDistances, relative_distances
 from dpmic_jax.results.statement import Statement
@@ -144,16 +144,26 @@ class ScreenResult:
 
         The diagonal is 1 by convention: no column was measured against itself.
         """
-        matrix = np.full((len(self.names), len(self.names)), np.nan)
-        x, y = self.pairs.T
-        matrix[x, y] = matrix[y, x] = self.mic
-        np.fill_diagonal(matrix, 1)
-        return matrix
+        return square(self.pairs, self.mic, len(self.names))
 
     @property
     def plot(self) -> Plots:
         """Figures: `.plot.heatmap()`, `.plot.clustermap()`, `.plot.network(threshold)`."""
-        return Plots(self)
+        return Plots(self.scores)
+
+    @property
+    def scores(self) -> Scores:
+        """What figures and the report show."""
+        statement = self.statement
+        return Scores(
+            names=self.names,
+            pairs=self.pairs,
+            values=self.mic,
+            candidates=self.candidates,
+            label="private MIC",
+            title=f"{statement.cost}, n = {statement.n}",
+            warning="" if statement.key_is_secret else statement.key,
+        )
 
     def privacy_cost(self, *, delta: float, beta: float) -> PrivacyCost:
         """The cost of the screen in several units of privacy, and in nats about one person.
