@@ -44,8 +44,14 @@ from .dp.rng.keys import (
 from .dp.rng.keys import (
     seeded_key as seeded_key,
 )
+from .frames import (
+    pairwise as pairwise,
+)
 from .inference import (
     Permutation as Permutation,
+)
+from .inference import (
+    TableTest as TableTest,
 )
 from .inference import (
     independence_test as independence_test,
@@ -91,9 +97,6 @@ from .mic.pairwise import (
 )
 from .mic.pairwise import (
     micr as micr,
-)
-from .mic.pairwise import (
-    pairwise as pairwise,
 )
 from .mic.soft import (
     soft_micr as soft_micr,

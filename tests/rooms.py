@@ -17,6 +17,7 @@ ORDER = (
     "screening",
     "causal",
     "inference",
+    "frames",
     "paper",
     "minepy",
     "sklearn",

@@ -233,7 +233,8 @@ def _categories(name: str, values: nw.Series, native: Any) -> TakenColumn:
         texts = list(dict.fromkeys(text for some in listed for text in some))
     else:
         ordered = values.dtype == nw.Enum
-        texts = list(values.dtype.categories) if ordered else sorted(set(known))
+        kind: Any = values.dtype
+        texts = list(kind.categories) if ordered else sorted(set(known))
     place = {text: code for code, text in enumerate(texts)}
     codes = np.array([-1 if cell is None else place[cell] for cell in cells])
     return _coded(name, codes, list(map(str, texts)), ordered)
@@ -268,7 +269,7 @@ def _cells(name: str, cells: Sequence[Any]) -> TakenColumn:
 
 
 def _coded(
-    name: str, codes: Shaped[np.ndarray, " n"], texts: Sequence[str], ordered: bool
+    name: str, codes: Shaped[np.ndarray, " n"], texts: Sequence[Any], ordered: bool
 ) -> TakenColumn:
     """Categories that occur, numbered from 0 in their order."""
     missing = codes < 0
@@ -281,7 +282,7 @@ def _coded(
         )
     found = np.zeros(len(codes), np.int64)
     found[~missing] = place
-    kept = tuple(texts[code] for code in occur)
+    kept = tuple(str(texts[code]) for code in occur)
     return TakenColumn(name, found, missing, "ordered" if ordered else "nominal", kept)
 
 

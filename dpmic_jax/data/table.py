@@ -145,7 +145,8 @@ def bounds_of(
     if isinstance(bounds, Mapping):
         missing = [name for name in names if name not in bounds]
         if missing:
-            raise ValueError(f"{argument} has no (low, high) for column {missing[0]!r}")
+            many, named = "s" * (len(missing) > 1), ", ".join(map(repr, missing))
+            raise ValueError(f"{argument} has no (low, high) for column{many} {named}")
         bounds = [bounds[name] for name in names]
     if len(bounds) != len(names):
         raise ValueError(

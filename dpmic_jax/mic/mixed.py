@@ -20,9 +20,10 @@ from dpmic_jax.data.limits import Column, Limits, NominalLimits
 from dpmic_jax.mic import batch, binning
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.binning import Ties
 from dpmic_jax.mic.characteristic import Characteristic, Entries, Measure
 from dpmic_jax.mic.grids import Grid, cells
-from dpmic_jax.mic.statistics import ROOMS, BinnedTable, MICr, Statistic
+from dpmic_jax.mic.statistics import ROOMS, BinnedTable, MICe, MICr, Statistic
 from dpmic_jax.mic.xlogx import UNIT, Gains
 
 PairPositions = Int[np.ndarray, "pairs 2"]
@@ -79,15 +80,10 @@ class MixedScorer:
         if isinstance(self._statistic, MICr):
             cut = self._statistic.cut(chosen, [limits[i] for i in used])
         else:
-            cut = self._by_rank(used).cut(chosen)
+            cut = replace(self._statistic, ties=_as_placed(self._statistic, used)).cut(chosen)
         tiles = self._information(cut, places)
         parts = [self._measure(read.characteristic(cut.grids, tile)) for tile in tiles]
         return np.concatenate(parts)
-
-    def _by_rank(self, used: Int[np.ndarray, " used"]):
-        """MICe that breaks ties as in the whole table (`RandomTies` draws by position)."""
-        ties = self._statistic.ties
-        return replace(self._statistic, ties=lambda column, at: ties(column, int(used[at])))
 
     def _one_nominal(self, columns, limits, bins, pairs: PairPositions) -> Values:
         ordered = np.where(bins[pairs[:, :1]] > 0, pairs[:, ::-1], pairs)  # the number first
@@ -117,13 +113,14 @@ class MixedScorer:
                 NominalLimits(int(count), False) if count else limits[i]
                 for i, count in zip(used, own, strict=True)
             ]
-            return BinnedTable((grid,), *binning.by_ranges(chosen, between, sizes, rooms))
-        ties = self._by_rank(used).ties
-        both = [
-            binning.by_rank_or_category(chosen, size, ties, own, most)
-            for size, most in zip(sizes, rooms, strict=True)
-        ]
-        return BinnedTable((grid,), *both)
+            masters, rows = binning.by_ranges(chosen, between, sizes, rooms)
+        else:
+            ties = _as_placed(self._statistic, used)
+            masters, rows = (
+                binning.by_rank_or_category(chosen, size, ties, own, most)
+                for size, most in zip(sizes, rooms, strict=True)
+            )
+        return BinnedTable((grid,), masters, rows)
 
     def _grid(self, n: int, room: int) -> Grid:
         statistic = self._statistic
@@ -172,6 +169,11 @@ def _column(
     """A characteristic matrix without a transposed one: no entry is asymmetric."""
     values = np.clip(bits / np.log2(np.minimum(x_parts, y_parts)), 0, 1)
     return Characteristic(values, Entries(x_parts, y_parts, np.arange(len(x_parts))))
+
+
+def _as_placed(statistic: MICe, used: Int[np.ndarray, " used"]) -> Ties:
+    """Ties broken as in the whole table, of which these are the positions (`RandomTies`)."""
+    return lambda column, at: statistic.ties(column, int(used[at]))
 
 
 def _renumbered(pairs: PairPositions) -> tuple[Int[np.ndarray, " used"], PairPositions]:

@@ -123,7 +123,7 @@ class Plots:
         points = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         names = [short(name) for name in result.names]
         letters = max(map(len, names))
-        ax = _canvas(ax, 3.5 + 0.06 * columns + 0.13 * letters)
+        ax = canvas(ax, 3.5 + 0.06 * columns + 0.13 * letters)
         _draw_edges(ax, result.label, points[result.pairs[edges]], result.values[edges], threshold)
         ax.scatter(*points.T, s=28, color=np.where(joined, _INK, _NOT_RELEASED), zorder=3)
         # Names take up to half of the width, and the circle takes the rest.
@@ -156,7 +156,7 @@ class Plots:
 
 def draw_curve(curve: "PowerCurve", ax: "Axes | None") -> "Axes":
     """The smallest MIC that is found against epsilon, with a dot at the screen's own epsilon."""
-    ax = _canvas(ax, 3.6)
+    ax = canvas(ax, 3.6)
     ax.plot(
         [point.epsilon for point in curve.found],
         [point.mic for point in curve.found],
@@ -187,8 +187,8 @@ def _heatmap(
 ) -> "Axes":
     """The heat map with columns in `order`, and its caption at `above` times its height."""
     columns = len(order)
-    ax = _canvas(ax, 4.7 + 0.17 * columns)
-    from matplotlib import colormaps  # after `_canvas`, whose error says how to install it
+    ax = canvas(ax, 4.7 + 0.17 * columns)
+    from matplotlib import colormaps  # after `canvas`, whose error says how to install it
 
     matrix = result.matrix[np.ix_(order, order)]
     np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
@@ -263,7 +263,8 @@ def _leaves(similarity: Float[np.ndarray, "names names"]) -> Int[np.ndarray, " n
     return leaves_list(_tree(similarity))
 
 
-def _canvas(ax: "Axes | None", inches: float) -> "Axes":
+def canvas(ax: "Axes | None", inches: float) -> "Axes":
+    """The Axes to draw on: those given, or those of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.source.memory import Held
 from dpmic_jax.data.table import Table, table
+from dpmic_jax.frames import pairwise
 from dpmic_jax.mic.grids import Cells, power
-from dpmic_jax.mic.pairwise import pairwise
 from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import inputs, set_feature_names
