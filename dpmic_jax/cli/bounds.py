@@ -2,13 +2,21 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import LEDGER, RECORDS_PER_PERSON, SEED, TABLE, parse_key
+from dpmic_jax.cli.options import (
+    LEDGER,
+    RECORDS_PER_PERSON,
+    SEED,
+    TABLE,
+    parse_key,
+    text_format,
+    text_options,
+)
 
 if TYPE_CHECKING:
     from dpmic_jax.screening import LearnedBounds
@@ -25,21 +33,22 @@ def bounds() -> None:
 
 @bounds.command()
 @TABLE
+@text_format
 @OUT
-def template(table: str, out: Path | None) -> None:
+def template(table: str, *, text: Any, out: Path | None) -> None:
     """Write a template for TABLE with the names of its columns. No value is read."""
     with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_names
 
-        text = template(column_names(table))
-        if Path(table).suffix.lower() == ".csv":
+        found = template(column_names(table, text))
+        if Path(table).suffix.lower() != ".parquet":
             click.echo(
                 f"The first line of {table} was read as its header. If it is a record, do not "
                 "share this template, and add a header to the file.",
                 err=True,
             )
-        _write(text, out)
+        _write(found, out)
 
 
 @bounds.command()
@@ -54,10 +63,12 @@ def template(table: str, out: Path | None) -> None:
 @LEDGER
 @RECORDS_PER_PERSON
 @SEED
+@text_options("within")
 @OUT
 def learn(
     table: str,
-    within: str,
+    *,
+    within: Any,
     epsilon: float,
     delta: float,
     ledger: str | None,

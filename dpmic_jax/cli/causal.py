@@ -21,6 +21,7 @@ from dpmic_jax.cli.options import (
     combine,
     parse_key,
     parse_table,
+    text_options,
 )
 
 _SVT, _EM, _PRIV = "svt-pc", "em-pc", "priv-pc"
@@ -90,11 +91,12 @@ _SHARED = combine(
 @click.option(
     "--picture", type=click.Path(path_type=Path), help="Draw the graph to this picture file."
 )
+@text_options("bounds")
 @click.option("--force", is_flag=True, help="Search even if noise will hide every dependence.")
 def causal(
     table: str,
     *,
-    bounds: str | None,
+    bounds: Any,
     test: str,
     bins: int,
     out: Path | None,

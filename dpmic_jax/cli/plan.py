@@ -65,11 +65,11 @@ def plan(
         from dpmic_jax.screening import preview
 
         schema = read_schema(bounds) if bounds else None
-        names = [name for name, _ in schema.columns] if schema else columns
+        described = schema or columns
         solved = {}
         if unknown is not None and find is not None:
-            solved[unknown] = _solution(unknown, find, names, asked)
-        settings = {"columns": names, **_settings({**asked, **solved})}
+            solved[unknown] = _solution(unknown, find, described, asked)
+        settings = {"columns": described, **_settings({**asked, **solved})}
         if compare:
             click.echo(_comparison(settings, as_json=as_json))
             return
@@ -132,20 +132,20 @@ def _settings(asked: dict[str, Any]) -> dict[str, Any]:
     return {"n": n, "relative": relative, **screen_settings(**rest)}
 
 
-def _solution(unknown: str, find: float, names: Any, asked: dict[str, Any]) -> float | int | str:
+def _solution(unknown: str, find: float, columns: Any, asked: dict[str, Any]) -> float | int | str:
     """The value of the option that was left out."""
     from dpmic_jax.screening import fewest_records, largest_k, smallest_epsilon
 
     if unknown == "ask":
         settings = _settings({**asked, "ask": "all"})
         del settings["ask"]
-        return f"top:{largest_k(find, columns=names, **settings)}"
+        return f"top:{largest_k(find, columns=columns, **settings)}"
     settings = _settings(asked)
     if unknown == "epsilon":
         del settings["epsilon"]
-        return smallest_epsilon(find, columns=names, **settings)
+        return smallest_epsilon(find, columns=columns, **settings)
     del settings["n"]
-    return fewest_records(find, columns=names, **settings)
+    return fewest_records(find, columns=columns, **settings)
 
 
 def _comparison(settings: dict[str, Any], *, as_json: bool) -> str:

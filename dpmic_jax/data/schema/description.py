@@ -83,8 +83,8 @@ class Schema:
     def canonical(self) -> str:
         """One line of JSON that is equal for equivalent schemas, for digests.
 
-        It omits what changes no result: the order of the columns, and whether two categories are
-        ordered. Settings that are not used do not occur in it.
+        It omits what changes no result: the order of the columns and of nominal categories, and
+        whether two categories are ordered. Settings that are not used do not occur in it.
         """
         columns = {name: _as_json(rule) for name, rule in self.columns}
         found: dict[str, Any] = {"columns": columns, "ignored": sorted(self.ignored)}
@@ -166,7 +166,9 @@ def _as_json(rule: Rule) -> dict[str, Any]:
         elif rule.whole:
             found["kind"] = "whole"
         return found
-    found = {"categories": rule.values, "missing": missing}
+    # No order of nominal categories is used, so digests do not depend on it.
+    values = tuple(sorted(rule.values)) if rule.nominal else rule.values
+    found = {"categories": values, "missing": missing}
     if rule.nominal:
         found["nominal"] = True
     if rule.other is not None:

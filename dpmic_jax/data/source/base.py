@@ -1,6 +1,7 @@
 """A table that is read in batches of records, after its structure was checked."""
 
 import operator
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -110,6 +111,11 @@ def _joined(pieces: list[Batch]) -> Batch:
     return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
 
 
+def is_index(name: str) -> bool:
+    """Whether a column is an index that pandas stored in a Parquet file."""
+    return re.fullmatch(r"__index_level_\d+__", name) is not None
+
+
 def _match(schema: Schema, present: Sequence[str], where: str) -> None:
     """Refuse a schema of other columns than these.
 
@@ -126,7 +132,7 @@ def _match(schema: Schema, present: Sequence[str], where: str) -> None:
     again = [name for name in described if list(present).count(name) > 1]
     if again:
         raise ValueError(f"{where} has two columns {again[0]!r}; rename one of them")
-    unknown = [name for name in present if name not in described]
+    unknown = [name for name in present if name not in described and not is_index(name)]
     if unknown:
         raise ValueError(
             f"{where} has a column {unknown[0]!r} without bounds; give its low and high or its "
