@@ -36,12 +36,15 @@ def bounds() -> None:
 @text_format
 @OUT
 def template(table: str, *, text: Any, out: Path | None) -> None:
-    """Write a template for TABLE with the names of its columns. No value is read."""
+    """Write a template for TABLE, with a line for each column. No value is read.
+
+    It has the names of the columns, and their kinds as far as the types of a Parquet file say.
+    """
     with exit_codes():
         from dpmic_jax.data.schema import template
-        from dpmic_jax.data.source import column_names
+        from dpmic_jax.data.source import column_kinds
 
-        found = template(column_names(table, text))
+        found = template(column_kinds(table, text))
         if Path(table).suffix.lower() != ".parquet":
             click.echo(
                 f"The first line of {table} was read as its header. If it is a record, do not "
@@ -49,6 +52,49 @@ def template(table: str, *, text: Any, out: Path | None) -> None:
                 err=True,
             )
         _write(found, out)
+
+
+@bounds.command()
+@click.argument("file", type=click.Path())
+@click.option("--table", type=click.Path(), help="Table to check the names and types of.")
+def check(file: str, table: str | None) -> None:
+    """Say what is incomplete or wrong in the bounds file FILE, all at once.
+
+    Of the table only the names and types of its columns are read.
+    """
+    with exit_codes():
+        from dpmic_jax.data.schema.reading import examine, listed
+
+        schema, problems = examine(file)
+        if table is not None and schema is not None:
+            from dpmic_jax.data.source.checking import problems_with
+
+            schema, more = problems_with(schema, table)
+            problems += more
+        if problems or schema is None:
+            raise ValueError(listed(problems, file))
+        click.echo(f"{file} is complete.\n{schema.summary()}")
+
+
+@bounds.command("from-codebook")
+@click.argument("codebook", type=click.Path())
+@click.option(
+    "--labels", is_flag=True, help="The table has the labels of the codebook, not its codes."
+)
+@OUT
+def from_codebook(codebook: str, labels: bool, out: Path | None) -> None:
+    """Write a bounds file from CODEBOOK, and leave to fill in what it does not say.
+
+    \b
+    CODEBOOK is a CSV file with a line for each column and headings such as
+      name,kind,low,high,categories,ordered,other,missing,ignore
+    or a SAS (.sas7bdat, .xpt), Stata (.dta) or SPSS (.sav) file, of which only
+    types, labels and missing ranges are read, and no values.
+    """
+    with exit_codes():
+        from dpmic_jax.data.schema.codebook import from_codebook
+
+        _write(from_codebook(codebook, labels=labels), out)
 
 
 @bounds.command()

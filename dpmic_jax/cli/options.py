@@ -82,6 +82,11 @@ RUN = combine(
 COLUMNS = click.option(
     "--columns", type=click.IntRange(2), help="Number of columns, if there is no bounds file."
 )
+COLUMNS_OF = click.option(
+    "--columns-of",
+    type=click.Path(),
+    help="Table with the columns that patterns of the bounds file stand for; only names are read.",
+)
 SIZE = combine(
     click.option(
         "--records", "-n", type=click.IntRange(4), required=True, help="Number of records."
@@ -175,6 +180,23 @@ def parse_table(table: str, bounds: Any) -> tuple[Any, Any]:
             f"`dpmic bounds template {table}` writes a template"
         )
     return table, bounds
+
+
+def parse_schema(bounds: str, columns_of: str | None) -> Any:
+    """The schema of a bounds file, for a command that reads no table."""
+    from dpmic_jax.data.schema import read_schema
+
+    schema = read_schema(bounds)
+    if columns_of is not None:
+        from dpmic_jax.data.source import column_names
+
+        schema = schema.for_columns(column_names(columns_of, schema.text))
+    if schema.patterns:
+        raise ValueError(
+            f"{bounds} has a pattern, {schema.patterns[0][0]!r}: add --columns-of TABLE, of which "
+            "only the names of the columns are read"
+        )
+    return schema
 
 
 def text_options(name: str) -> Decorator:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import COLUMNS, check_columns, combine, parse_names
+from dpmic_jax.cli.options import (
+    COLUMNS,
+    COLUMNS_OF,
+    check_columns,
+    combine,
+    parse_names,
+    parse_schema,
+)
 from dpmic_jax.cli.screen import SHARED, screen_settings
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ _UNKNOWN = combine(
 @_UNKNOWN
 @SHARED
 @COLUMNS
+@COLUMNS_OF
 @click.option("--relative", help="Columns with rare values, as for `dpmic screen`.")
 @click.option("--curve", is_flag=True, help="Show the smallest MIC found at other epsilons too.")
 @click.option("--compare", is_flag=True, help="Compare the usual queries for this budget.")
@@ -43,6 +51,7 @@ def plan(
     bounds: str | None,
     as_json: bool,
     columns: int | None,
+    columns_of: str | None,
     find: float | None,
     curve: bool,
     compare: bool,
@@ -61,10 +70,9 @@ def plan(
     unknown = _unknown(find, **asked)
     with exit_codes():
         check_columns(bounds, columns)
-        from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
-        schema = read_schema(bounds) if bounds else None
+        schema = parse_schema(bounds, columns_of) if bounds else None
         described = schema or columns
         solved = {}
         if unknown is not None and find is not None:

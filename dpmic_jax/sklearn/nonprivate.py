@@ -105,7 +105,7 @@ def _codes(values: Any) -> Column:
         warnings.warn(
             "MIC uses the order of classes, and texts are taken in alphabetical order; pass y as "
             "numbers in a meaningful order, or one class against the rest",
-            NominalOrderWarning,
+            UserWarning,
             stacklevel=4,
         )
     return codes

@@ -27,7 +27,8 @@ def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds:
     """
     if target in names:
         raise ValueError(f"X has a column {target!r}, the name of the target; pass another target=")
-    found = _features(names, bounds)
+    described = names if target_bounds is not None else (*names, target)
+    found = _features(names, bounds).for_columns(described)
     rules = dict(found.columns)
     if (target in rules) == (target_bounds is not None):
         raise ValueError(

@@ -53,8 +53,8 @@ def test_a_template_warns_that_the_first_line_was_read_as_the_header(tmp_path):
         ("age, ,dose", "column 2 of .* has no name"),
         (f"bob,{MARKER},north", "does not begin with a header: column 2"),
         ("1,2,3", "does not begin with a header"),
-        ("age;dose;site", "save it with commas"),
-        ("age\tdose\tsite", "save it with commas"),
+        ("age;dose;site", "semicolons .* --delimiter"),
+        ("age\tdose\tsite", "tabs .* --delimiter"),
     ],
 )
 def test_invalid_headers_are_refused_before_anything_is_printed(header, said, tmp_path):
@@ -74,7 +74,7 @@ def test_a_template_is_refused_as_bounds_until_it_is_filled_in(tmp_path):
     assert dpmic("bounds", "template", table, "--out", path).exit_code == 0
     done = dpmic("screen", table, "--bounds", path, "--epsilon", 1)
     assert done.exit_code == 2
-    assert "column 'age' has no bounds" in done.stderr
+    assert "column 'age': no bounds" in done.stderr
     again = dpmic("bounds", "template", table, "--out", path)
     assert again.exit_code == 2
     assert "already exists" in again.stderr

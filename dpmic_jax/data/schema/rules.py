@@ -150,6 +150,11 @@ class Times:
                 "expected low and high as two dates, two timestamps (both with a time zone, or "
                 f"both without) or two durations, got {self.low!r} and {self.high!r}"
             )
+        if ticks(self.low) >= ticks(self.high):
+            raise ValueError(
+                f"expected low < high, got {self.low} and {self.high}; correct them, or ignore the "
+                "column"
+            )
         object.__setattr__(self, "breakpoints", tuple(self.breakpoints))
         fixed = [self.missing.value] if isinstance(self.missing, FixedValue) else []
         for value in (*self.breakpoints, *fixed):
@@ -266,6 +271,15 @@ class Categories:
 
 
 Rule = Number | Times | Categories
+
+
+def kind_of(rule: Rule) -> str:
+    """What a bounds file calls the kind of a column."""
+    if isinstance(rule, Number):
+        return "whole" if rule.whole else "number"
+    if isinstance(rule, Times):
+        return rule.kind
+    return "boolean" if rule.kind is bool else "ordered" if rule.ordered else "nominal"
 
 
 def twice(values: Sequence[Any]) -> list[Any]:

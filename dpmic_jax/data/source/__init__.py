@@ -6,11 +6,19 @@ from typing import Any
 
 from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
 from dpmic_jax.data.source.base import Batch, Source, is_index
+from dpmic_jax.data.source.kinds import arrow_kinds, column_kinds
 from dpmic_jax.data.source.memory import MemorySource, held_columns
 
 _USUAL = TextFormat()
 
-__all__ = ["Batch", "Source", "column_names", "open_source"]
+__all__ = [
+    "Batch",
+    "Source",
+    "arrow_kinds",
+    "column_kinds",
+    "column_names",
+    "open_source",
+]
 
 
 def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:

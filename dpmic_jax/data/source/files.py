@@ -229,7 +229,17 @@ _SOURCES: dict[str, type[FileSource]] = {
 
 def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
     """The source of a .csv, .tsv or .parquet file."""
+    if schema.patterns:  # they accept names that nobody wrote down, such as those of a record
+        header_names(path, schema.text)
     return _SOURCES[_kind(Path(path))](schema, Path(path))
+
+
+def file_schema(path: str | os.PathLike[str], text: TextFormat) -> Any:
+    """The names and types of all columns of a file; text files have no types."""
+    names = header_names(path, text)
+    if _kind(Path(path)) == ".parquet":
+        return _parquet_schema(Path(path))
+    return pa.schema([(name, pa.null()) for name in names])
 
 
 def header_names(path: str | os.PathLike[str], text: TextFormat) -> tuple[str, ...]:
