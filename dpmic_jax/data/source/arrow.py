@@ -101,7 +101,7 @@ def _text_moments(values: Any, rule: Times, text: TextFormat) -> Moments:
 
     Arrow converts a whole batch at once if all texts are of its usual forms, and exist.
     """
-    if rule.kind != "duration":
+    if rule.kind != "duration" and not text.dates:
         try:
             trimmed = _without(values.cast(pa.large_string()), text)
             if _compute.all(_compute.match_substring_regex(trimmed, _USUAL_TIME)).as_py():
@@ -111,7 +111,7 @@ def _text_moments(values: Any, rule: Times, text: TextFormat) -> Moments:
     words = set(text.missing)
 
     def found_in(cell: str) -> float:
-        return np.nan if cell.strip(SPACE) in words else text_moment(cell, rule)
+        return np.nan if cell.strip(SPACE) in words else text_moment(cell, rule, text.dates)
 
     return by_text(values, found_in, np.nan)
 
