@@ -29,6 +29,7 @@ from dpmic_jax.inference.independence import IndependenceTest, renumbered
 from dpmic_jax.inference.multiple_testing import Control, FamilyWise
 from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
 from dpmic_jax.results import ScreenResult
+from dpmic_jax.runs.persons import check_one_record, drawn
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
 FAMILY_WISE, MAX_INFORMATION = FamilyWise(), MaxInformationCorrection()
@@ -149,6 +150,8 @@ def post_selection(
     if advice and not force:
         raise ValueError(f"{advice} Pass force=True (--force) for the p-values all the same")
     source = open_source(table, bounds)
+    check_one_record(source.schema, "screen and test with records_per_person = 1")
+    source = drawn(source, key)
     _check_columns(source, result)
     if (n := source.validate()) != event.n:
         raise ValueError(

@@ -10,12 +10,13 @@ import numpy as np
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Number, Schema
 from dpmic_jax.data.source import Source, open_source
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import Event, PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, floor_to_float
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.bounds import EqualCells, OctaveCells, QuantileBounds
 from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
+from dpmic_jax.runs.persons import drawn, relation_of
 
 _ROWS = 2**18  # read at a time
 _CELLS = EqualCells()
@@ -52,7 +53,7 @@ def learn_bounds(
       epsilon: epsilon of all columns together.
       key: `secret_key()`, or a seeded key for research.
       ledger: a ledger to charge before anything is computed.
-      records_per_person: largest number of records of one person.
+      records_per_person: as for `screen`.
       quantiles, cells: as for `QuantileBounds`.
     """
     secret = is_secret(key)
@@ -60,6 +61,7 @@ def learn_bounds(
     ledger_file = open_ledger(ledger)
     source = open_source(table, within)
     rules = zip(source.names, source.rules, strict=True)
+    relation = relation_of(source.schema, records_per_person)
     numbers = {name: rule for name, rule in rules if isinstance(rule, Number)}
     if not numbers:
         raise ValueError("expected at least one column of numbers to learn bounds for, got none")
@@ -70,7 +72,7 @@ def learn_bounds(
             within=(rule.low, rule.high),
             quantiles=quantiles,
             cells=cells,
-            relation=ReplaceOne(records_per_person),
+            relation=relation,
         )
         for name, rule in numbers.items()
     }
@@ -80,9 +82,9 @@ def learn_bounds(
     event = Event(
         mechanism="learn bounds",
         guarantee=PureDP(each),
-        relation=ReplaceOne(records_per_person),
+        relation=relation,
         n=n,
-        sensitivity=Fraction(records_per_person),
+        sensitivity=Fraction(relation.records),
         count=len(numbers),
         settings=(("quantiles", repr(quantiles)),),
     )
@@ -93,7 +95,7 @@ def learn_bounds(
         schema=source.schema,
     ) as run:
         found = dict(source.schema.columns)
-        for name, values in zip(numbers, _columns(source, numbers), strict=True):
+        for name, values in zip(numbers, _columns(drawn(source, run.key), numbers), strict=True):
             # A label for each column, so that no two columns get the same noise.
             charged = mechanisms[name].event(n, label=f"{run.event.label}, column {name}")
             learned = mechanisms[name].release(values, key=key, event=charged)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Categories, Number, Rule
-from dpmic_jax.data.source import cells
+from dpmic_jax.data.source import cells, ids
 from dpmic_jax.data.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.data.source.coding import (
     MISSING,
@@ -21,6 +21,7 @@ from dpmic_jax.data.source.coding import (
     whole_codes,
     wrong_type,
 )
+from dpmic_jax.data.source.ids import PersonId
 
 # Its functions are created on import, so static type checkers do not see them.
 _compute: Any = pyarrow.compute
@@ -31,7 +32,7 @@ _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "tim
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
 
-def check_type(given: Any, rule: Rule, name: str) -> None:
+def check_type(given: Any, rule: Rule | PersonId, name: str) -> None:
     """Refuse an arrow type that does not fit the rule, without reading values."""
     kind = given.value_type if pa.types.is_dictionary(given) else given
     numeric = any(
@@ -43,12 +44,12 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
             pa.types.is_decimal,
         )
     )
-    takes_numbers = isinstance(rule, Number) or rule.kind is not str
+    takes_numbers = isinstance(rule, Number | PersonId) or rule.kind is not str
     if not (is_text(kind) or pa.types.is_null(kind) or (takes_numbers and numeric)):
         raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
-def coded(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Column:
+def coded(values: Any, rule: Rule | PersonId, nulls: tuple[str, ...]) -> Column:
     """A column as the numbers that are screened.
 
     Args:
@@ -56,9 +57,40 @@ def coded(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Column:
       rule: its rule in the schema.
       nulls: texts that mean a missing value, unless they are declared as categories.
     """
+    if isinstance(rule, PersonId):
+        return ids_of(values, nulls)
     if isinstance(rule, Number):
         return numbers(floats_of(values, nulls), rule)
     return codes(codes_of(values, rule, nulls), rule)
+
+
+def ids_of(values: Any, nulls: tuple[str, ...]) -> Column:
+    """A column as ids of persons."""
+    values = decoded(values)
+    if is_text(values.type):
+        return _text_ids(values, nulls)
+    if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
+        return ids.of_cells(values.to_pylist())
+    if pa.types.is_floating(values.type):
+        return ids.of_floats(values.to_numpy(zero_copy_only=False))
+    return ids.of_integers(_filled(values), _nulls(values))
+
+
+def _text_ids(values: Any, nulls: tuple[str, ...]) -> Column:
+    """Texts as ids: all at once if they are short integers, which is usual, else each text."""
+    words = set(nulls)
+    if not pa.types.is_fixed_size_binary(values.type):
+        short = _compute.match_substring_regex(values, f"^{ids.SHORT}$")
+        if _compute.all(short, min_count=0).as_py():
+            texts = values.cast(pa.string())
+            # Without a plus sign, which arrow does not read.
+            found = _compute.utf8_ltrim(texts, "+").cast(pa.int64())
+            return ids.of_integers(_filled(found), _nulls(found))
+
+    def found_in(text: str) -> bytes:
+        return ids.NO_ID if text.strip(SPACE) in words else ids.of_text(text)
+
+    return by_text(values, found_in, ids.NO_ID)
 
 
 def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
@@ -113,7 +145,9 @@ def _without(values: Any, nulls: tuple[str, ...]) -> Any:
     return _compute.if_else(blank, pa.scalar(None, trimmed.type), trimmed)
 
 
-def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
+def by_text(
+    values: Any, found_in: Callable[[str], float | bytes], null: float | bytes
+) -> np.ndarray:
     """`found_in` of each text, which is called once for each distinct text."""
     # As bytes, because a file may contain text that is not UTF-8.
     encoded = values.cast(pa.large_binary()).dictionary_encode()
