@@ -27,7 +27,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
-from dpmic_jax.runs.persons import relation_of
+from dpmic_jax.runs.relation import relation_of
 
 Make = Callable[[Coded], DependenceTest]  # such as Kendall: columns -> a test of them
 

@@ -155,11 +155,15 @@ def causal_plan(
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of
         from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.runs.relation import relation_of
 
         check_columns(bounds, columns)
         counts = [bins] * (columns or 0)
         if bounds is not None:
-            counts = [categories_of(rule, bins) for _, rule in read_schema(bounds).columns]
+            schema = read_schema(bounds)
+            counts = [categories_of(rule, bins) for _, rule in schema.columns]
+            relation = relation_of(schema, asked["records_per_person"])
+            asked["records_per_person"] = relation.records
         search = _search(len(counts), records, **asked)
         found = preview_search(_test(test), search, categories=counts, n=records)
         click.echo(json.dumps(dict(found.lines())) if as_json else str(found))

@@ -17,7 +17,12 @@ _ANSWERS = {
 }
 _UNKNOWN = combine(
     click.option("--epsilon", type=float, help="Epsilon of the whole screen."),
-    click.option("--records", "-n", type=click.IntRange(4), help="Number of records."),
+    click.option(
+        "--records",
+        "-n",
+        type=click.IntRange(4),
+        help="Number of records; of persons with an id, their number times --records-per-person.",
+    ),
     click.option(
         "--find",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -58,9 +63,15 @@ def plan(
     with exit_codes():
         check_columns(bounds, columns)
         from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.runs.relation import relation_of
         from dpmic_jax.screening import preview
 
-        names = [name for name, _ in read_schema(bounds).columns] if bounds else columns
+        names = columns
+        if bounds:
+            schema = read_schema(bounds)
+            names = [name for name, _ in schema.columns]
+            relation = relation_of(schema, asked["records_per_person"])
+            asked["records_per_person"] = relation.records
         solved = {}
         if unknown is not None and find is not None:
             solved[unknown] = _solution(unknown, find, names, asked)

@@ -29,7 +29,8 @@ from dpmic_jax.inference.independence import IndependenceTest, renumbered
 from dpmic_jax.inference.multiple_testing import Control, FamilyWise
 from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
 from dpmic_jax.results import ScreenResult
-from dpmic_jax.runs.persons import check_one_record, drawn
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import check_one_record
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
 FAMILY_WISE, MAX_INFORMATION = FamilyWise(), MaxInformationCorrection()

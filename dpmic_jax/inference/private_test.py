@@ -25,7 +25,8 @@ from dpmic_jax.mic.distance import MOST_RECORDS
 from dpmic_jax.mic.statistics import BinnedTable, MICrAndDistance
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.runs.persons import check_one_record, drawn, relation_of
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import check_one_record, relation_of
 from dpmic_jax.screening.power import LARGEST, SURE
 from dpmic_jax.screening.tiles import table_identity
 from dpmic_jax.version import __version__

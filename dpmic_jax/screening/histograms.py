@@ -22,7 +22,8 @@ from dpmic_jax.results import ScreenResult
 from dpmic_jax.results.histograms import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.runs.persons import drawn, relation_of
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import relation_of
 
 _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]

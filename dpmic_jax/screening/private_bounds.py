@@ -16,7 +16,8 @@ from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.bounds import EqualCells, OctaveCells, QuantileBounds
 from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
-from dpmic_jax.runs.persons import drawn, relation_of
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import relation_of
 
 _ROWS = 2**18  # read at a time
 _CELLS = EqualCells()

@@ -18,7 +18,8 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
-from dpmic_jax.runs.persons import drawn, relation_of
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import relation_of
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
