@@ -23,7 +23,6 @@ from dpmic_jax.results.histograms import Axis, CategoryAxis, Histograms, NumberA
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.persons import drawn
-from dpmic_jax.runs.relation import relation_of
 
 _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]
@@ -63,10 +62,9 @@ def release_histograms(
     each = floor_to_float(as_fraction(check_positive("epsilon", epsilon)) / len(pairs))
     mechanism = MICrHistogram(epsilon=each, relation=statement.relation)
     source = open_source(table, bounds)
-    if relation_of(source.schema, statement.relation.records) != statement.relation:
-        raise ValueError(
-            "expected bounds with the records_per_person of the screen; pass its bounds"
-        )
+    enforced = None if statement.persons is None else statement.relation.records
+    if source.schema.records_per_person != enforced:
+        raise ValueError("expected bounds with the person of the screen; pass the screen's bounds")
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     for name in names:
         if name not in source.names:
