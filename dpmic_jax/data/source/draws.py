@@ -15,7 +15,7 @@ NO_BLOCKS = np.zeros((0, 2), np.uint64)
 
 
 class Kept(NamedTuple):
-    """The records that count, by their tags, which are in increasing order and without repeats.
+    """The records that count, by their tags: without repeats, and in order of the first words.
 
     Attributes:
       first, second: the words of the tags.
@@ -49,7 +49,7 @@ class BlockCipher:
 
 
 def chosen(cipher: BlockCipher, owners: Blocks, tags: Blocks, each: int) -> Kept:
-    """The records with which some persons count.
+    """The records with which some persons count: those of the lowest priorities.
 
     Args:
       cipher: of the key of the draw.
@@ -57,30 +57,58 @@ def chosen(cipher: BlockCipher, owners: Blocks, tags: Blocks, each: int) -> Kept
       tags: of each record its tag, equal for identical records of one person.
       each: with how many records a person counts.
     """
-    order = np.lexsort((tags[:, 1], tags[:, 0]))
-    owners, tags = owners[order], tags[order]
+    order = _together(owners)
+    person, tags = _groups(owners[order])[0], tags[order]
+    order = _together(tags)
+    person, tags = person[order], tags[order]
     _, occurrence = _groups(tags)
     blocks = tags.copy()
     blocks[:, 0] ^= occurrence.astype(np.uint64)
-    priority = cipher(blocks)[:, 0]
-    # Records of one person in the order of their priorities.
-    order = np.lexsort((priority, owners[:, 1], owners[:, 0]))
-    person, rank = _groups(owners[order])
+    rank = _ranks(person, cipher(blocks)[:, 0])
     count = np.bincount(person)[person]
-    times = np.zeros(len(tags), np.int64)
-    times[order] = -((rank - each) // count)
+    times = -((rank - each) // count)
     starts = np.flatnonzero(occurrence == 0)
     together = np.add.reduceat(times, starts) if len(times) else times
     counts = starts[together > 0]
     return Kept(tags[counts, 0], tags[counts, 1], together[together > 0])
 
 
-def _groups(rows: Blocks) -> tuple[np.ndarray, np.ndarray]:
-    """Of rows in order the group of equal ones that each is in, and its position there."""
+def _ranks(
+    person: Int[np.ndarray, " n"], priority: UInt64[np.ndarray, " n"]
+) -> Int[np.ndarray, " n"]:
+    """The position of every record among those of its person, by its priority."""
+    used = np.uint64(int(person.max(initial=1)).bit_length())
+    # One number to sort by. The lowest bits of priorities are lost, so that two may be equal; then
+    # the order is that of the records, by their tags, which is a random one too.
+    merged = (person.astype(np.uint64) << (np.uint64(64) - used)) | (priority >> used)
+    order, counts = np.argsort(merged, kind="stable"), np.bincount(person)
+    found = np.empty(len(person), np.int64)
+    found[order] = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
+
+
+def _together(rows: Blocks) -> Int[np.ndarray, " n"]:
+    """An order by first words in which equal rows are next to each other."""
+    order = np.argsort(rows[:, 0])
+    first, second = rows[order].T
+    if np.any((first[1:] == first[:-1]) & (second[1:] != second[:-1])):  # for one pair in 2^64
+        return np.lexsort((rows[:, 1], rows[:, 0]))
+    return order
+
+
+def _groups(rows: Blocks) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
+    """The group of each of these rows, of which equal ones are together, and its position there."""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
     group = np.cumsum(new) - 1
     return group, np.arange(len(rows)) - np.flatnonzero(new)[group]
+
+
+def joined(parts: Sequence[Kept]) -> Kept:
+    """The records that count of different persons."""
+    first, second, times = map(np.concatenate, zip(*parts, strict=True))
+    order = np.argsort(first)
+    return Kept(first[order], second[order], times[order])
 
 
 def places(kept: Kept, tags: Blocks) -> Int[np.ndarray, " n"]:
@@ -98,7 +126,7 @@ def places(kept: Kept, tags: Blocks) -> Int[np.ndarray, " n"]:
 
 
 def distinct(parts: Sequence[Blocks]) -> Blocks:
-    """The different blocks, in order."""
+    """The different blocks."""
     rows = np.concatenate(parts)
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    rows = rows[_together(rows)]
     return rows[_groups(rows)[1] == 0]

@@ -26,7 +26,7 @@ is the same for any order of the table, any batches and any process.
 Both are proven on the page on several records of a person (docs/persons.md), with its limits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from secrets import token_bytes
@@ -44,6 +44,7 @@ from dpmic_jax.data.source.draws import (
     Kept,
     chosen,
     distinct,
+    joined,
     places,
 )
 from dpmic_jax.data.source.ids import NO_ID, Ids, PersonId
@@ -51,6 +52,8 @@ from dpmic_jax.data.table import FEWEST_RECORDS
 
 # Records whose owners and tags are in memory at a time while records are drawn, 32 bytes each.
 HELD = 2**22
+# In how many parts the records that are held are sorted, one after the other.
+PARTS = 16
 # Records that are repeated at a time.
 PIECE = 2**16
 
@@ -174,13 +177,17 @@ class PersonSource(Source):
         assert self._key is not None
         cipher, found, start = BlockCipher(self._key), [], 0
         while start < _END:
-            owners, tags, start = self._owned_from(start)
-            found.append(chosen(cipher, owners, tags, self._each))
-        first, second, times = map(np.concatenate, zip(*found, strict=True))
-        order = np.lexsort((second, first))
-        return Kept(first[order], second[order], times[order])
+            owners, tags, end = self._owned_from(start)
+            step = -(-(end - start) // PARTS)
+            for low in range(start, end, step):
+                rows = [_within(part, low, min(low + step, end)) for part in owners]
+                some = np.concatenate(_selected(owners, rows))
+                of_some = np.concatenate(_selected(tags, rows))
+                found.append(chosen(cipher, some, of_some, self._each))
+            start = end
+        return joined(found)
 
-    def _owned_from(self, start: int) -> tuple[Blocks, Blocks, int]:
+    def _owned_from(self, start: int) -> tuple[list[Blocks], list[Blocks], int]:
         """Owners and tags of the records in a range of owners from `start` on, and its end.
 
         The range is halved as long as it has more than `HELD` records of more than one owner.
@@ -188,17 +195,24 @@ class PersonSource(Source):
         end, count = _END, 0
         owners, tags = [NO_BLOCKS], [NO_BLOCKS]
         for piece in self._tagged():
-            inside = ~piece.alone & (piece.owners[:, 0] >= start) & (piece.owners[:, 0] <= end - 1)
+            inside = ~piece.alone & _within(piece.owners, start, end)
             owners.append(piece.owners[inside])
             tags.append(piece.tags[inside])
             count += len(owners[-1])
             while count > HELD and end - start > 1:
                 end = start + (end - start) // 2
-                below = [part[:, 0] <= end - 1 for part in owners]
-                tags = [part[rows] for part, rows in zip(tags, below, strict=True)]
-                owners = [part[rows] for part, rows in zip(owners, below, strict=True)]
+                rows = [_within(part, start, end) for part in owners]
+                owners, tags = _selected(owners, rows), _selected(tags, rows)
                 count = sum(map(len, owners))
-        return np.concatenate(owners), np.concatenate(tags), end
+        return owners, tags, end
+
+
+def _within(owners: Blocks, start: int, end: int) -> Bool[np.ndarray, " n"]:
+    return (owners[:, 0] >= start) & (owners[:, 0] <= end - 1)
+
+
+def _selected(parts: Sequence[Blocks], rows: Sequence[Bool[np.ndarray, " n"]]) -> list[Blocks]:
+    return [part[some] for part, some in zip(parts, rows, strict=True)]
 
 
 def _repeated(columns: Batch, times: Int[np.ndarray, " n"]) -> Iterator[Batch]:
