@@ -2,7 +2,7 @@
 
 `python -m benchmarks.persons` writes a Parquet file of 10^7 records and ten columns of 10^6
 persons, whose numbers of records are geometric, and reads it with one and with three records a
-person, ids as numbers and as texts; each in a process of its own. It prints the seconds of each
+person, ids as numbers and as texts; each in a process of its own. It prints the CPU seconds of each
 stage, those of the same table without persons, and the most memory of the process, of which some is
 there after its imports. `--records` and `--persons` choose a smaller table. It writes
 `benchmarks/results/persons.json`.
@@ -56,9 +56,9 @@ def peak_mb() -> int:
 
 
 def seconds(act: Callable[[], Any]) -> float:
-    began = time.perf_counter()
+    began = time.process_time()
     act()
-    return round(time.perf_counter() - began, 1)
+    return round(time.process_time() - began, 1)
 
 
 def read(source: Source) -> None:
