@@ -7,8 +7,8 @@ dependences, before the first screen. It prints what kinds of columns there are,
 hand now and for version 0.1.0, and how many of the known dependences got a star, and writes
 `benchmarks/results/real_tables.json`.
 
-For version 0.1.0, a bounds file took two lines a column at least and a blank one, and each column of
-these kinds a step by hand in another program: dates, times and durations (to be turned into
+For version 0.1.0, a bounds file took two lines a column at least and a blank one, and each column
+of these kinds a step by hand in another program: dates, times and durations (to be turned into
 numbers), nominal categories (to be grouped into two), scales (to be transformed), and a column of
 persons (to be sampled). Minutes are 10 seconds a line and 3 minutes a step: an assumption, not a
 measurement.

@@ -90,8 +90,9 @@ class PersonSource(Source):
         alone = replace(schema, person=None, records_per_person=None)
         person, columns = (schema.person, _PERSON), schema.columns
         self._table = opened(replace(alone, columns=(*columns, person)))
-        others = (*schema.ignored, *(name for name, _ in columns))
-        self._ids = opened(replace(alone, columns=(person,), ignored=others))
+        # Its schema has names in place of patterns.
+        others = tuple(name for name in self._table.present if name != schema.person)
+        self._ids = opened(replace(alone, columns=(person,), ignored=others, patterns=()))
         super().__init__(schema, self._table.present, self._table._where)
         self.path = self._table.path
         self._each = schema.records_per_person
