@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Categories, Number, Rule, TextFormat, Times
-from dpmic_jax.data.source import cells
+from dpmic_jax.data.source import cells, ids
 from dpmic_jax.data.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.data.source.coding import (
     MISSING,
@@ -21,6 +21,7 @@ from dpmic_jax.data.source.coding import (
     whole_codes,
     wrong_type,
 )
+from dpmic_jax.data.source.ids import PersonId
 from dpmic_jax.data.source.moments import NO_MOMENT, UNITS, Moments, scaled, text_moment
 from dpmic_jax.data.source.number_text import plain
 
@@ -36,7 +37,7 @@ _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "tim
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
 
-def check_type(given: Any, rule: Rule, name: str) -> None:
+def check_type(given: Any, rule: Rule | PersonId, name: str) -> None:
     """Refuse an arrow type that does not fit the rule, without reading values."""
     kind = given.value_type if pa.types.is_dictionary(given) else given
     numeric = any(
@@ -54,12 +55,12 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
         span = pa.types.is_duration(kind)
         fits = span if rule.kind == "duration" else _is_instant(kind)
     else:
-        fits = numeric and (isinstance(rule, Number) or rule.kind is not str)
+        fits = numeric and (isinstance(rule, Number | PersonId) or rule.kind is not str)
     if not fits:
         raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
-def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
+def coded(values: Any, rule: Rule | PersonId, text: TextFormat) -> Column:
     """A column as the numbers that are screened.
 
     Args:
@@ -67,9 +68,40 @@ def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
       rule: its rule in the schema.
       text: how texts are written. Those that mean a missing value may be declared as categories.
     """
+    if isinstance(rule, PersonId):
+        return ids_of(values, text)
     if isinstance(rule, Categories):
         return codes(codes_of(values, rule, text), rule)
     return numbers(numbers_of(values, rule, text), rule.number)
+
+
+def ids_of(values: Any, text: TextFormat) -> Column:
+    """A column as ids of persons."""
+    values = decoded(values)
+    if is_text(values.type):
+        return _text_ids(values, text)
+    if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
+        return ids.of_cells(values.to_pylist())
+    if pa.types.is_floating(values.type):
+        return ids.of_floats(values.to_numpy(zero_copy_only=False))
+    return ids.of_integers(_filled(values), _nulls(values))
+
+
+def _text_ids(values: Any, text: TextFormat) -> Column:
+    """Texts as ids: all at once if they are short integers, which is usual, else each text."""
+    words = set(text.missing)
+    if not pa.types.is_fixed_size_binary(values.type):
+        short = _compute.match_substring_regex(values, f"^{ids.SHORT}$")
+        if _compute.all(short, min_count=0).as_py():
+            texts = values.cast(pa.string())
+            # Without a plus sign, which arrow does not read.
+            found = _compute.utf8_ltrim(texts, "+").cast(pa.int64())
+            return ids.of_integers(_filled(found), _nulls(found))
+
+    def found_in(cell: str) -> bytes:
+        return ids.NO_ID if cell.strip(SPACE) in words else ids.of_text(cell)
+
+    return by_text(values, found_in, ids.NO_ID)
 
 
 def numbers_of(values: Any, rule: Number | Times, text: TextFormat) -> Float[np.ndarray, " n"]:
@@ -188,7 +220,9 @@ def _with_point(values: Any, text: TextFormat) -> Any:
     )
 
 
-def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
+def by_text(
+    values: Any, found_in: Callable[[str], float | bytes], null: float | bytes
+) -> np.ndarray:
     """`found_in` of each text, which is called once for each distinct text."""
     # As bytes, because a file may contain text that is not UTF-8.
     encoded = values.cast(pa.large_binary()).dictionary_encode()
