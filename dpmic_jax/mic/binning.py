@@ -11,7 +11,6 @@ differ only in the low bits of a float64 or an int64.
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -27,6 +26,7 @@ from dpmic_jax.data.limits import (
     Scale,
     WithMissing,
 )
+from dpmic_jax.data.scales import on_scale
 from dpmic_jax.mic.lookup import FEW, Coder, Cuts, Partition, Search, coder
 
 
@@ -313,38 +313,13 @@ def _width_cuts(
         # A cut below every float of the dtype is reached by all but what is missing.
         return Partition(np.append(lowest, np.maximum(cut, lowest)), reached + 1)
     fractions, _ = _width_edges(sizes)
-    exact = [_on_scale(low, high, scale, fraction) for fraction in fractions]
+    exact = list(map(on_scale(low, high, scale), fractions))
     if dtype.kind in "iu":
         # An integer is at or above a cut iff it is at or above the cut rounded up.
         limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
         inside = [min(max(cut, limits.min), limits.max) for cut in up]
         return Partition(np.array(inside, dtype), sum(cut <= limits.max for cut in up))
     return Partition(np.array([_round(cut, dtype) for cut in exact], dtype), len(exact))
-
-
-def _on_scale(low: float, high: float, scale: Scale, fraction: Fraction) -> Fraction:
-    """The value at a fraction of the way from low to high on a scale.
-
-    Roots and logarithms are computed to 50 digits and rounded to 40, so that a value that is a
-    short number is that number: the cuts of (1, 10^6) by six are the powers of ten.
-    """
-    if not isinstance(scale, str):
-        points = [Fraction(point) for point in (low, *scale, high)]
-        place = min(math.floor(fraction * (len(points) - 1)), len(points) - 2)
-        start, stop = points[place : place + 2]
-        return start + (stop - start) * (fraction * (len(points) - 1) - place)
-    first, last = Fraction(low), Fraction(high)
-    if scale == "linear":
-        return first + (last - first) * fraction
-    with localcontext(prec=50):
-        share = Decimal(fraction.numerator) / Decimal(fraction.denominator)
-        start, stop = Decimal(low), Decimal(high)
-        if scale == "log":
-            found = start * ((stop / start).ln() * share).exp()
-        else:
-            found = (start.sqrt() + (stop.sqrt() - start.sqrt()) * share) ** 2
-    with localcontext(prec=40):
-        return Fraction(+found)
 
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:
