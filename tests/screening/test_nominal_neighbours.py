@@ -6,7 +6,7 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from test_all_neighbours import Column, every_table
+from test_all_neighbours import Column, side_by_side
 
 from dpmic_jax import Categories, MICr, Number
 from dpmic_jax.data.schema import FixedValue
@@ -52,13 +52,7 @@ def integers(cells, rules, pairs, n, statistic=SMALL):
 
 def scored(columns, n):
     """The same of every table of n records."""
-    sorts, tables = every_table(columns, n)
-    cells, rules = {}, {}
-    for side, column in enumerate(columns):
-        for number, table in enumerate(tables):
-            records = itertools.chain.from_iterable(map(itertools.repeat, sorts, table))
-            cells[f"{side} {number}"] = [record[side] for record in records]
-            rules[f"{side} {number}"] = column.rule
+    tables, cells, rules = side_by_side(columns, n)
     pairs = np.arange(2 * len(tables)).reshape(2, -1).T
     return np.array(tables), *integers(cells, rules, pairs, n)
 
