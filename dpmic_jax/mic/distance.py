@@ -42,6 +42,7 @@ PARTS = 16  # of an axis
 MOST_RECORDS = 2**30 - 1  # 2 G n has to fit an int32
 _USUAL_STEPS, _MOST_STEPS = 32, 256  # G
 _BLOCK = 32  # values of t that are tried at a time
+_TOGETHER = 32  # parts that are added up in one expression
 _WEIGHT_BITS = 8
 _MOST = np.int32(2**31 - 1)
 
@@ -279,15 +280,17 @@ def _over_parts(
     parts: tuple[Array, Array],
     shape: tuple[int, int],
 ) -> tuple[Array, Array]:
-    """Two sums over parts: as one expression of 16 parts, which takes long to compile for more."""
-    if len(parts[0]) == PARTS:
+    """Two sums over parts, as one expression of 32, which takes long to compile for more."""
+    if len(parts[0]) <= _TOGETHER:
         return add(parts, 0, 0)
 
     def some(i, sums):
-        return add([lax.dynamic_slice_in_dim(each, i * PARTS, PARTS) for each in parts], *sums)
+        return add(
+            [lax.dynamic_slice_in_dim(each, i * _TOGETHER, _TOGETHER) for each in parts], *sums
+        )
 
     zeros = jnp.zeros(shape, jnp.int32)
-    return lax.fori_loop(0, len(parts[0]) // PARTS, some, (zeros, zeros))
+    return lax.fori_loop(0, len(parts[0]) // _TOGETHER, some, (zeros, zeros))
 
 
 def _weighted(
