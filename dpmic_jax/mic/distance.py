@@ -25,6 +25,9 @@ sides exchanged. With M = 1 / u the distance for one t is D / 2 G n,
 where w_k / 2^8 is (2 / u - 1) rounded down. For k = 0 it is 2 G (n - R). One record moves the first
 sum and the second term by at most 2 G in all for every weight up to 2 / u - 1. D is rounded down,
 which commutes with minima and maxima, so that D, an integer, moves by at most 2 G.
+
+A nominal column is split by its categories: each bin against the others, every union of up to 8
+bins, and of two of up to 16, which are unions too; no order is used (docs/nominal.md).
 """
 
 import itertools
