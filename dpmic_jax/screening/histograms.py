@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from dpmic_jax.data.limits import in_declared_order
-from dpmic_jax.data.schema import MissingBin, Number, SparePart, Times
+from dpmic_jax.data.schema import MissingBin, Number, Rule, SparePart, Times
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Table, positions
 from dpmic_jax.dp.accounting.events import Event
@@ -49,9 +49,9 @@ def release_histograms(
 ) -> Histograms:
     """Release histograms of pairs of columns of a screened table, epsilon-DP as one event.
 
-    Each histogram gets an equal part of epsilon. Where a column has more categories than an axis has
-    cells, those that are declared next to each other share one. The same call with the same `out`
-    resumes a run that was interrupted, or returns its histograms again, and is charged once.
+    Each histogram gets an equal part of epsilon. Where a column has more categories than an axis
+    has cells, those that are declared next to each other share one. The same call with the same
+    `out` resumes a run that was interrupted, or returns its histograms again, and is charged once.
 
     Args:
       result: the result of `screen` with which the histograms are shown.
@@ -87,7 +87,7 @@ def release_histograms(
         label = f"run {run}, report of run {statement.run}, {public}"
         return mechanism.event(n, count=len(pairs), label=label)
 
-    axes = tuple((_axis(x, source), _axis(y, source)) for x, y in pairs)
+    axes = tuple((axis_of(x, source.schema[x]), axis_of(y, source.schema[y])) for x, y in pairs)
     with charged_run(
         event,
         key=key,
@@ -117,8 +117,8 @@ def _cells_of(source: Source, name: str, bins: int) -> Int32[np.ndarray, " n"]:
     return np.concatenate(found).astype(np.int32)
 
 
-def _axis(name: str, source: Source) -> Axis:
-    rule = source.schema[name]
+def axis_of(name: str, rule: Rule) -> Axis:
+    """The axis of a column with this description."""
     own = isinstance(rule.missing, MissingBin)
     if isinstance(rule, Times):
         return TimeAxis(name, rule)

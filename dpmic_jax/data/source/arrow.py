@@ -31,6 +31,7 @@ _compute: Any = pyarrow.compute
 TYPED = TextFormat(missing=())
 # Bytes count as texts: one cell of bytes makes arrow convert a whole column of texts to bytes.
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+_USUAL_TIME = r"^[1-9]\d{3}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
@@ -80,19 +81,39 @@ def moments_of(values: Any, rule: Times, text: TextFormat) -> Moments:
     """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
     values = decoded(values)
     if is_text(values.type):
-        words = set(text.missing)
-        return by_text(
-            values,
-            lambda cell: np.nan if cell.strip(SPACE) in words else text_moment(cell, rule),
-            np.nan,
-        )
+        return _text_moments(values, rule, text)
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
+    return _typed_moments(values, rule)
+
+
+def _typed_moments(values: Any, rule: Times) -> Moments:
+    """A column of dates, timestamps or durations as days or microseconds."""
     short = pa.types.is_date32(values.type)
     held = _filled(values.cast(pa.int32() if short else pa.int64())).astype(np.int64)
     unit = "D" if short else "ms" if pa.types.is_date64(values.type) else values.type.unit
     missing = _nulls(values) | (held == NO_MOMENT)
     return np.where(missing, np.nan, scaled(held, UNITS[unit], rule))
+
+
+def _text_moments(values: Any, rule: Times, text: TextFormat) -> Moments:
+    """Texts as the moments that `text_moment` reads.
+
+    Arrow converts a whole batch at once if all texts are of its usual forms, and exist.
+    """
+    if rule.kind != "duration":
+        try:
+            trimmed = _without(values.cast(pa.large_string()), text)
+            if _compute.all(_compute.match_substring_regex(trimmed, _USUAL_TIME)).as_py():
+                return _typed_moments(trimmed.cast(pa.timestamp("us")), rule)
+        except pa.ArrowException:
+            pass
+    words = set(text.missing)
+
+    def found_in(cell: str) -> float:
+        return np.nan if cell.strip(SPACE) in words else text_moment(cell, rule)
+
+    return by_text(values, found_in, np.nan)
 
 
 def floats_of(values: Any, text: TextFormat) -> Float[np.ndarray, " n"]:
