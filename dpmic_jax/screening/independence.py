@@ -29,6 +29,9 @@ records are repeated, and draws that do not depend on the values (docs/howto_per
 phi(v) = v/2 + ln 2 + ln(1 - e^(-w) / 2) with w = v/2 + sqrt(v): a linear function and a concave,
 increasing function of a concave one.
 
+The number of splits, and m, are those of the columns: of numbers 135 and 16, of nominal columns by
+their bins (docs/nominal.md). The threshold is for the kind of pairs that has the largest bound.
+
 It holds for every marginal distribution, with ties, rare values and missing ones. That it is the
 same for all records is needed: if x and y are 0 for some persons and 1 for others, and nothing is
 random, they are independent in every record and yet decide each other in the table. Noise is added
