@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from datetime import date, timedelta
 from functools import partial
 
 import numpy as np
@@ -510,6 +511,17 @@ def test_columns_and_targets_of_declared_categories_are_taken(library):
     with_none = [name if name == "ill" else None for name in classes.tolist()]
     found = [one.fit(frame, target).scores_ for target in (classes, with_none)]
     np.testing.assert_array_equal(*found)
+
+
+def test_features_of_dates_and_nominal_targets_are_taken():
+    days = np.datetime64("2020-01-01") + np.arange(N)
+    frame = pd.DataFrame({"a": np.arange(N) % 7 / 7, "day": days, "c": np.arange(N) % 5 / 5})
+    classes = np.array(["w", "x", "y"])[np.arange(N) * 3 // N]
+    bounds = {"day": (date(2020, 1, 1), date(2020, 1, 1) + timedelta(N)), "a": (0, 1), "c": (0, 1)}
+    settings = {"bounds": bounds, "k_features": 1, "statistic": MICr(B=8, c=1)}
+    for values in (["w", "x", "y"], ["y", "w", "x"]):
+        one = selector(target_bounds=Categories(values), **settings).fit(frame, classes)
+        assert one.get_feature_names_out().tolist() == ["day"]
 
 
 def test_an_unfitted_selector_says_so():

@@ -25,6 +25,9 @@ sides exchanged. With M = 1 / u the distance for one t is D / 2 G n,
 where w_k / 2^8 is (2 / u - 1) rounded down. For k = 0 it is 2 G (n - R). One record moves the first
 sum and the second term by at most 2 G in all for every weight up to 2 / u - 1. D is rounded down,
 which commutes with minima and maxima, so that D, an integer, moves by at most 2 G.
+
+A nominal column is split by its categories: each bin against the others, every union of up to 8
+bins, and of two of up to 16, which are unions too; no order is used (docs/nominal.md).
 """
 
 import itertools
@@ -42,6 +45,7 @@ PARTS = 16  # of an axis
 MOST_RECORDS = 2**30 - 1  # 2 G n has to fit an int32
 _USUAL_STEPS, _MOST_STEPS = 32, 256  # G
 _BLOCK = 32  # values of t that are tried at a time
+_TOGETHER = 32  # parts that are added up in one expression
 _WEIGHT_BITS = 8
 _MOST = np.int32(2**31 - 1)
 
@@ -103,13 +107,13 @@ def splits() -> Bool[np.ndarray, "splits parts"]:
 
 
 CUTS = PARTS - 1  # the first of the splits
-FEW = 8  # bins of which all unions are tried
-# How an axis is split.
-NUMBER, FEW_BINS, MANY_BINS = range(3)
+FEW, MANY = 8, 16  # bins of which all unions are tried, and unions of two
+# How an axis is split: as numbers, or by up to 8, up to 16, or more bins.
+NUMBER, FEW_BINS, MANY_BINS, LONG_LIST = range(4)
 
 
 class Splits(NamedTuple):
-    """The splits of an axis of each kind: `NUMBER`, `FEW_BINS` or `MANY_BINS`.
+    """The splits of an axis of each kind.
 
     Attributes:
       sides: the near sides, filled up with empty ones, at a distance of 0.
@@ -124,27 +128,29 @@ class Splits(NamedTuple):
 def splits_of_kinds(parts: int) -> Splits:
     """The splits of axes of `parts` parts, of which numbers have the first 16.
 
-    Those of a nominal column are each bin against the others and, of up to 8 bins, all unions. No
-    permutation of the bins changes them as a set. Of fewer bins than 8, unions that only differ in
-    bins that are not there are the same split, at the price of unions or without it.
+    Those of a nominal column are each bin against the others, all unions of up to 8 bins, and the
+    unions of two of up to 16. No permutation of the bins changes them as a set. Unions that only
+    differ in bins that are not there are the same split, at the price of unions or without it.
     """
-    unions = [
+    every = [
         side
         for side in itertools.product([False, True], repeat=FEW - 1)
         if 2 <= sum(side) <= FEW - 2
     ]
-    few = np.vstack([np.eye(FEW, dtype=bool), np.pad(unions, ((0, 0), (0, 1)))])
-    of_kind = [splits(), few, np.eye(parts, dtype=bool)]
+    single = np.eye(parts, dtype=bool)
+    two = [one | other for one, other in itertools.combinations(single[:MANY, :MANY], 2)]
+    few = np.vstack([single[:FEW, :FEW], np.pad(every, ((0, 0), (0, 1)))])
+    of_kind = [splits(), few, np.vstack([single[:MANY, :MANY], two]), single]
     sides = np.zeros((len(of_kind), max(map(len, of_kind)), parts), bool)
     for to, some in zip(sides, of_kind, strict=True):
         to[: len(some), : some.shape[1]] = some
-    free = np.array([CUTS, FEW, parts])
+    free = np.array([CUTS, FEW, MANY, parts])
     return Splits(sides, np.arange(sides.shape[1]) >= free[:, None])
 
 
 def kind_of(bins: Integer[np.ndarray, "*columns"]) -> Integer[np.ndarray, "*columns"]:
     """How columns are split: nominal ones by how many bins they have, numbers have 0."""
-    return np.where(bins == 0, NUMBER, np.where(bins <= FEW, FEW_BINS, MANY_BINS))
+    return np.searchsorted([0, FEW, MANY], bins)
 
 
 def number_of_splits(bins: int) -> tuple[int, int]:
@@ -155,7 +161,9 @@ def number_of_splits(bins: int) -> tuple[int, int]:
     """
     if bins == 0:
         return CUTS, len(splits()) - CUTS
-    return bins, 2 ** (bins - 1) - 1 - bins if bins <= FEW else 0
+    if bins <= FEW:
+        return bins, 2 ** (bins - 1) - 1 - bins
+    return bins, math.comb(bins, 2) if bins <= MANY else 0
 
 
 def length_price(bins: int, n: int) -> int:
@@ -207,10 +215,20 @@ def nominal_distance(
         counts,
         steps,
         sides.shape[1],
-        lambda index: sides[:, index][kinds].T[:, None],
-        lambda index: jnp.where(unions[:, index][kinds], steps.price, 0),
+        lambda index: _by_kind(kinds, sides[:, index])[:, None],
+        lambda index: jnp.where(_by_kind(kinds, unions[:, index, None])[0], steps.price, 0),
     )
     return jnp.maximum(found - prices, 0)
+
+
+def _by_kind(
+    kinds: Integer[Array, " lanes"], values: Bool[Array, "kinds parts"]
+) -> Bool[Array, "parts lanes"]:
+    """What each lane has, by a choice, which a CPU does for many lanes at a time."""
+    found = values[LONG_LIST][:, None]
+    for kind in (NUMBER, FEW_BINS, MANY_BINS):
+        found = jnp.where((kinds == kind)[None], values[kind][:, None], found)
+    return found
 
 
 def _largest(
@@ -234,13 +252,18 @@ def _largest(
             first = i * _BLOCK
             k = block + (first + 1)
             weight = lax.dynamic_slice_in_dim(steps.weights, first, _BLOCK)[:, None]
-            # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
-            # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
-            one, other = 0, 0
-            for j in range(len(of_part)):
-                c, scaled = of_part[j : j + 1], (number + k) * near[j : j + 1]
-                one += jnp.abs(scaled - number * c)
-                other += jnp.abs(scaled - k * c)
+
+            def add(parts, one, other):
+                # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
+                # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
+                every, near = parts
+                for j in range(len(every)):
+                    c, scaled = every[j : j + 1], (number + k) * near[j : j + 1]
+                    one += jnp.abs(scaled - number * c)
+                    other += jnp.abs(scaled - k * c)
+                return one, other
+
+            one, other = _over_parts(add, (of_part, near), (_BLOCK, n.shape[1]))
             scaled = (number + k) * total
             one += _weighted(weight, jnp.abs(scaled - number * n))
             other += _weighted(weight, jnp.abs(scaled - k * n))
@@ -253,6 +276,24 @@ def _largest(
         return jnp.maximum(largest, smallest - price(index))
 
     return lax.fori_loop(0, splits, of_split, jnp.zeros_like(n[0]))
+
+
+def _over_parts(
+    add: Callable[..., tuple[Array, Array]],
+    parts: tuple[Array, Array],
+    shape: tuple[int, int],
+) -> tuple[Array, Array]:
+    """Two sums over parts, as one expression of 32, which takes long to compile for more."""
+    if len(parts[0]) <= _TOGETHER:
+        return add(parts, 0, 0)
+
+    def some(i, sums):
+        return add(
+            [lax.dynamic_slice_in_dim(each, i * _TOGETHER, _TOGETHER) for each in parts], *sums
+        )
+
+    zeros = jnp.zeros(shape, jnp.int32)
+    return lax.fori_loop(0, len(parts[0]) // _TOGETHER, some, (zeros, zeros))
 
 
 def _weighted(

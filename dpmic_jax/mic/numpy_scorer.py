@@ -110,7 +110,7 @@ def part_codes(partitions: Partitions, column: int, size: int) -> Int[np.ndarray
 def _told(counts: Int[np.ndarray, "columns rows"], phi: PhiTable) -> float:
     """The information of a whole table (`kernel.tables`)."""
     cells, sums = phi[counts].sum(), [phi[counts.sum(axis=axis)].sum() for axis in (0, 1)]
-    return max(phi[counts.sum()] + cells - sum(sums), 0)
+    return max(float(phi[counts.sum()] + cells - sum(sums)), 0.0)
 
 
 def merge(counts: EdgeCounts, parts: int, phi: PhiTable) -> np.ndarray:

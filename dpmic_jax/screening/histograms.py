@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from dpmic_jax.data.limits import in_declared_order
-from dpmic_jax.data.schema import MissingBin, Number, SparePart, Times
+from dpmic_jax.data.schema import MissingBin, Number, Rule, SparePart, Times
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Table, positions
 from dpmic_jax.dp.accounting.events import Event
@@ -31,6 +31,7 @@ from dpmic_jax.results.axes import (
 from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.runs.persons import drawn
 
 _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]
@@ -49,9 +50,9 @@ def release_histograms(
 ) -> Histograms:
     """Release histograms of pairs of columns of a screened table, epsilon-DP as one event.
 
-    Each histogram gets an equal part of epsilon. Where a column has more categories than an axis has
-    cells, those that are declared next to each other share one. The same call with the same `out`
-    resumes a run that was interrupted, or returns its histograms again, and is charged once.
+    Each histogram gets an equal part of epsilon. Where a column has more categories than an axis
+    has cells, those that are declared next to each other share one. The same call with the same
+    `out` resumes a run that was interrupted, or returns its histograms again, and is charged once.
 
     Args:
       result: the result of `screen` with which the histograms are shown.
@@ -71,6 +72,9 @@ def release_histograms(
     each = floor_to_float(as_fraction(check_positive("epsilon", epsilon)) / len(pairs))
     mechanism = MICrHistogram(epsilon=each, relation=statement.relation)
     source = open_source(table, bounds)
+    enforced = None if statement.persons is None else statement.relation.records
+    if source.schema.records_per_person != enforced:
+        raise ValueError("expected bounds with the person of the screen; pass the screen's bounds")
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     for name in names:
         if name not in source.names:
@@ -87,7 +91,7 @@ def release_histograms(
         label = f"run {run}, report of run {statement.run}, {public}"
         return mechanism.event(n, count=len(pairs), label=label)
 
-    axes = tuple((_axis(x, source), _axis(y, source)) for x, y in pairs)
+    axes = tuple((axis_of(x, source.schema[x]), axis_of(y, source.schema[y])) for x, y in pairs)
     with charged_run(
         event,
         key=key,
@@ -95,14 +99,15 @@ def release_histograms(
         schema=source.schema,
         folder=folder,
         public={"columns": list(names)},
-        records=lambda: source.batches(_ROWS),
+        records=lambda key: drawn(source, key).batches(_ROWS),
     ) as run:
         if run.result is not None:
             kept = json.loads(run.result)
             release = mechanism.estimated(np.array(kept["counts"]), run.event, secret)
             return Histograms(axes=axes, release=release, ledger=kept["ledger"])
         side = mechanism.resolve(n).side
-        data = Table(names, tuple(_cells_of(source, name, side) for name in names))
+        read = drawn(source, run.key)
+        data = Table(names, tuple(_cells_of(read, name, side) for name in names))
         limits = [(-0.5, side - 0.5)] * len(names)
         release = mechanism.release_charged(data, limits, positions(names, pairs), run, ())
         run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))
@@ -117,8 +122,8 @@ def _cells_of(source: Source, name: str, bins: int) -> Int32[np.ndarray, " n"]:
     return np.concatenate(found).astype(np.int32)
 
 
-def _axis(name: str, source: Source) -> Axis:
-    rule = source.schema[name]
+def axis_of(name: str, rule: Rule) -> Axis:
+    """The axis of a column with this description."""
     own = isinstance(rule.missing, MissingBin)
     if isinstance(rule, Times):
         return TimeAxis(name, rule)

@@ -94,6 +94,8 @@ def test_learned_bounds_are_a_bounds_file_within_the_wide_ones(tmp_path):
     assert 0 <= schema["age"].low < 40 < schema["age"].breakpoints[-1] < 90
     assert schema["site"] == read_schema(wide)["site"]
     assert dpmic(*words).stdout == text
+    gaussian = dpmic(*words[:6], 3, "--delta", 0.01, "--seed", 1).stdout
+    assert "learned with epsilon = 3, delta = 0.01, 3 columns, n = 200" in gaussian
     done = dpmic("screen", table, "--bounds", out, "--epsilon", 1, "--seed", 1, *QUICK)
     assert done.exit_code == 0, done.output
 

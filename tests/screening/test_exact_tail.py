@@ -53,6 +53,19 @@ def test_the_tail_of_a_split_bounds_the_probability_of_all_tables(p, sizes):
     assert exact[0] > 0.9
 
 
+def test_more_parts_on_the_other_axis_have_a_larger_tail(rng):
+    """A flag against nominal columns of 16 and 64 even categories."""
+    for bins in (16, 64):
+        every = np.full(bins, 3000 // bins)
+        found = distances(rng.binomial(every, 0.5, (1000, bins)), every)
+        n = int(every.sum())
+        middle, high = np.quantile(found, [0.5, 0.99])
+        assert independence._split_tail(middle, n, 1, bins) > 0.5
+        assert independence._split_tail(high, n, 1, bins) > 0.01
+        # The control: with a third of the parts it would be too small.
+        assert independence._split_tail(high, n, 1, bins // 3) < 0.01
+
+
 def test_two_thirds_of_the_variance_proxy_would_not_bound_it(monkeypatch):
     error, proxy = independence._worst(600, 1)
     exact = of_one_split(0.5, np.array([300, 300]))

@@ -1,5 +1,6 @@
 """Learned bounds and breakpoints: near the quantiles, inside the wide bounds, for one charge."""
 
+import itertools
 from datetime import UTC, date, datetime, timedelta
 from math import inf
 
@@ -8,10 +9,16 @@ import pytest
 
 from dpmic_jax import Budget, ReplaceOne, secret_key, seeded_key
 from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema, Times
+from dpmic_jax.data.source import open_source
 from dpmic_jax.dp.accounting.events import ApproximateDP, PureDP
 from dpmic_jax.screening import learn_bounds
-from dpmic_jax.screening.breakpoints import INTERVALS, Cells, intervals_for
-from dpmic_jax.screening.private_bounds import buying, plan_bounds
+from dpmic_jax.screening.breakpoints import (
+    INTERVALS,
+    Cells,
+    intervals_for,
+    with_missing_bin,
+)
+from dpmic_jax.screening.private_bounds import _tallies, buying, plan_bounds
 
 N = 4000
 MASS = np.array([0.0, *[1000.0] * 15])
@@ -225,3 +232,35 @@ def test_buying_is_advised_where_the_predicted_error_is_small_and_bounds_are_lin
     assert "does not pay" in buying(many, n=300, budget=Budget(0.1))
     scaled = Schema((("x", Number(1, 9, scale="log")), ("z", Categories(("a", "b", "c")))))
     assert buying(scaled, **on) is None
+
+
+ODD = [None, np.nan, inf, -inf, "?", "", 1e308, -1e308, 0, -0.0, 5, 10**30, True, 5e-324, "7"]
+KINDS = {
+    "number": Number(-3, 1e6),
+    "log": Number(1, 1e6, scale="log"),
+    "root": Number(0, 9, scale="sqrt", missing=MissingBin()),
+    "whole": Number(0, 50, whole=True),
+    "fixed": Number(0, 9, missing=FixedValue(4)),
+    "points": Number(0, 9, breakpoints=(1, 2)),
+    "spans": Times(timedelta(0), timedelta(days=9)),
+}
+
+
+def test_whatever_a_record_holds_it_is_in_one_cell_of_each_column():
+    """Through the path of a release: the sensitivity counts two cells of every column."""
+    trees = plan_bounds(columns=len(KINDS), n=10**6, budget=Budget(1.0))
+
+    def tallied(last):
+        rows = [*ODD, last]
+        told = {name: with_missing_bin(rule) for name, rule in KINDS.items()}
+        source = open_source(dict.fromkeys(KINDS, rows), told)
+        source.validate()
+        cells = {name: Cells(rule, trees.tree.leaves) for name, rule in KINDS.items()}
+        return trees.tree.counts(_tallies(source, cells))
+
+    found = [tallied(odd) for odd in ODD]
+    for counts in found:
+        assert (counts[:, : trees.tree.branching].sum(axis=1) == len(ODD) + 1).all()
+    moved = [np.abs(a - b).sum() for a, b in itertools.combinations(found, 2)]
+    assert max(moved) <= trees.sensitivity
+    assert max(moved) > trees.sensitivity * 2 / 3

@@ -50,10 +50,10 @@ class FileSource(Source):
     def __init__(self, schema: Schema, path: Path):
         # Absolute, because other processes may have another working directory.
         self.path = self._file = path.absolute()
-        super().__init__(schema, self._present(schema), str(path))
+        super().__init__(schema, self._present(schema, path), str(path))
 
     @abstractmethod
-    def _present(self, schema: Schema) -> tuple[str, ...]:
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
         """The names of all columns of the file."""
 
     @property
@@ -105,8 +105,8 @@ class ParquetSource(FileSource):
         for name, rule in zip(self.names, self.rules, strict=True):
             check_type(types.field(name).type, rule, name)
 
-    def _present(self, schema: Schema) -> tuple[str, ...]:
-        return tuple(_parquet_schema(self._file).names)
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
+        return tuple(_parquet_schema(path).names)
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
         # With a buffer, columns are read by pages instead of whole row groups.
@@ -131,11 +131,11 @@ class CSVSource(FileSource):
         """The declared format, in which an empty cell always means a missing value."""
         return replace(self.schema.text, missing=("", *self.schema.text.missing))
 
-    def _present(self, schema: Schema) -> tuple[str, ...]:
-        names = _header(self._file, schema.text)
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
+        names = _header(path, schema.text)
         described = [name for name, _ in schema.columns] + list(schema.ignored)
         if not set(described) <= set(names):
-            check_delimiter(self._file, names, schema.text, described)
+            check_delimiter(path, names, schema.text, described)
         return names
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
