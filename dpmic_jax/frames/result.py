@@ -103,12 +103,15 @@ class Pairwise:
     def wide(self) -> Any:
         """`matrix` as a data frame. That of pandas has the names of x as its index.
 
-        Others have them in a first column, named "x".
+        Others have them in a first column, named "column".
         """
         values = dict(zip(self.y_names, self.matrix.T, strict=True))
         if self.backend in (None, "pandas"):
             return _pandas().DataFrame(values, index=list(self.x_names))
-        return self._framed({"x": list(self.x_names), **values})
+        first = "column"
+        while first in values:
+            first += "_"
+        return self._framed({first: list(self.x_names), **values})
 
     def describe(self) -> Any:
         """A data frame that says how each column was taken, and how many values it misses."""

@@ -110,7 +110,7 @@ def by_rank_or_category(
     found = by_rank(columns, sizes, ties)
     more = max(*rooms, *sizes) - max(sizes)
     edges = np.pad(found.edges, ((0, 0), (0, 0), (0, more)), mode="edge")
-    fine = _no_codes(len(columns), len(columns[0]), sizes, bins.max(initial=0))
+    fine = _no_codes(len(columns), len(columns[0]), sizes, int(bins.max(initial=0)))
     fine[:], cuts = found.fine, list(found.cuts)
     for index in np.flatnonzero(bins).tolist():
         count = int(bins[index])

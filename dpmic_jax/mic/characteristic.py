@@ -197,7 +197,7 @@ def mas(matrix: Characteristic) -> Values:
 def mev(matrix: Characteristic) -> Values:
     """The maximal edge value, max M(k, l) with k = 2 or l = 2: large if a function."""
     edge = np.minimum(matrix.entries.x_parts, matrix.entries.y_parts) == 2
-    return matrix.values[..., edge].max(axis=-1)
+    return matrix.values[..., edge].max(axis=-1, initial=0)
 
 
 def mcn(matrix: Characteristic, eps: float = 0.0) -> Values:

@@ -21,7 +21,7 @@ def test_json_is_one_object_with_every_pair():
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert len(found["pairs"]) == 66
-    assert set(found["pairs"][0]) == {"x", "y", "mic"}
+    assert set(found["pairs"][0]) == {"x", "y", "mic", "records"}
 
 
 def test_bad_settings_exit_with_2():
@@ -34,8 +34,29 @@ def test_the_real_command_runs(tmp_path):
     """In a process of its own, with nothing replaced."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XLA_FLAGS": ""}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    words = ["pairwise", "demo", "-B", "12", "-c", "2", "--top", "1"]
+    words = ["pairwise", "demo", "--statistic", "micr", "-B", "12", "-c", "2", "--top", "1"]
     command = [sys.executable, "-m", "dpmic_jax", *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[1].startswith("dose ")
+
+
+def test_files_are_ranked_tested_drawn_and_reported(tmp_path):
+    table, picture, page = tmp_path / "t.csv", tmp_path / "map.png", tmp_path / "r.html"
+    ages = range(0, 80, 2)
+    rows = [f"{age},{'child' if age < 18 else 'adult'},{age % 7 or 'NA'}" for age in ages]
+    table.write_text("\n".join(["age,group,other", *rows]))
+    words = ["--p-values", "--draws", "99", "--heatmap", str(picture), "--report", str(page)]
+    result = dpmic("pairwise", str(table), *words)
+    assert result.exit_code == 0, result.output
+    first = result.stdout.splitlines()[1].split()
+    assert first[:2] == ["age", "group"]
+    assert first[3:5] == ["40", "0.01"]
+    assert "34 to 40 complete records" in result.stdout
+    assert picture.stat().st_size > 1000
+    assert "nominal: 2 categories" in page.read_text()
+    found = json.loads(dpmic("pairwise", str(table), "--json").stdout)
+    assert {pair["records"] for pair in found["pairs"]} == {34, 40}
+    refused = dpmic("pairwise", str(table), "--refuse-missing")
+    assert refused.exit_code == 2
+    assert "column 'other' of X has missing values" in refused.output
