@@ -135,14 +135,18 @@ def independent(rng, n):
     ], bins
 
 
+EIGHT = np.array(list(itertools.combinations(range(8), 2)))
+# A rare flag has few tables, so that its p-values are large.
+NOT_RARE = (EIGHT != 5).all(axis=1)
+
+
 def false_alarms(reps, n, seed, test=FEW):
     """P-values of all pairs of independent columns, of `reps` tables."""
     rng = np.random.default_rng(seed)
-    pairs = np.array(list(itertools.combinations(range(8), 2)))
     found = []
     for rep in range(reps):
         columns, bins = independent(rng, n)
-        found.append(test.p_values(columns, bins, pairs, rng=rep))
+        found.append(test.p_values(columns, bins, EIGHT, rng=rep))
     return np.array(found)
 
 
@@ -151,7 +155,7 @@ def too_many(found, level):
 
     Those of one table depend on each other; tables are independent.
     """
-    shares = (found <= level).mean(axis=1)
+    shares = (found[:, NOT_RARE] <= level).mean(axis=1)
     return shares.mean() > level + 4.5 * shares.std() / np.sqrt(len(shares))
 
 
@@ -227,10 +231,9 @@ def test_dependent_columns_of_every_kind_are_found(rng):
 
 def test_the_same_seed_gives_the_same_values_and_pairs_may_be_turned_round(rng):
     columns, bins = independent(rng, 50)
-    pairs = np.array(list(itertools.combinations(range(8), 2)))
-    found = FEW.p_values(columns, bins, pairs, rng=3)
-    np.testing.assert_array_equal(found, FEW.p_values(columns, bins, pairs, rng=3))
-    np.testing.assert_array_equal(found, FEW.p_values(columns, bins, pairs[:, ::-1], rng=3))
+    found = FEW.p_values(columns, bins, EIGHT, rng=3)
+    np.testing.assert_array_equal(found, FEW.p_values(columns, bins, EIGHT, rng=3))
+    np.testing.assert_array_equal(found, FEW.p_values(columns, bins, EIGHT[:, ::-1], rng=3))
 
 
 def test_constant_columns_have_a_p_value_of_1(rng):
