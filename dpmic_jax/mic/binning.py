@@ -78,7 +78,7 @@ def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Part
     begins = np.empty((len(columns), len(sizes), max(sizes) + 1), np.int64)
     orders = [ties(values, index) for index, values in enumerate(columns)]
     tied = [index for index, order in enumerate(orders) if len(order.ends) < n]
-    begins[:] = _mass_edges((np.arange(1, n + 1),), sizes)
+    begins[:] = _untied_edges(n, tuple(sizes))
     if tied:
         begins[tied] = _mass_edges(tuple(orders[index].ends for index in tied), sizes)
     edges = np.empty(begins.shape, np.int32)
@@ -124,6 +124,12 @@ def _no_codes(
 ) -> Integer[np.ndarray, "columns n"]:
     """Room for the fine bins, in the smallest dtype that surely holds them, and `most` bins."""
     return np.empty((columns, n), np.min_scalar_type(max(sum(sizes), most)))
+
+
+@lru_cache(maxsize=64)
+def _untied_edges(n: int, sizes: tuple[int, ...]) -> Integer[np.ndarray, "1 sizes longest"]:
+    """`_mass_edges` without ties. Kept, for pairs of one table often come one by one."""
+    return _mass_edges((np.arange(1, n + 1),), sizes)
 
 
 def _mass_edges(

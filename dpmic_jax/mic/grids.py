@@ -109,6 +109,11 @@ def definition(c: Fraction, rows: int, parts: int) -> int:
 
 def masters(grids: Iterable[Grid]) -> tuple[tuple[int, int], ...]:
     """The distinct ways in which columns are cut on the axis that is not fixed, ascending."""
+    return _masters(tuple(grids))
+
+
+@lru_cache(maxsize=256)
+def _masters(grids: tuple[Grid, ...]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted({grid.columns for grid in grids}))
 
 

@@ -22,8 +22,9 @@ from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic.batch import Device
 from dpmic_jax.mic.characteristic import Characteristic, PairCharacteristic
 from dpmic_jax.mic.grids import Cells, power
+from dpmic_jax.mic.one_pair import score_pair
 from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
-from dpmic_jax.mic.xlogx import Gains, gains_for
+from dpmic_jax.mic.xlogx import Gains, exact_gains, gains_for
 
 
 def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
@@ -69,7 +70,9 @@ def _scored(
     """A pair in bins, and the information of all its grids."""
     pair = one_pair(x, y)
     cut = _cut(pair.columns, statistic, _limits(pair, statistic, bounds, "bounds"))
-    (found,) = _information(cut, np.array([[0, 1]]), gains_for, ())
+    found = score_pair(cut)
+    if found is None:
+        (found,) = _information(cut, np.array([[0, 1]]), exact_gains, ())
     return cut, found
 
 
