@@ -26,7 +26,6 @@ from dpmic_jax.mic.statistics import BinnedTable, MICrAndDistance
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.screening.power import LARGEST, SURE
-from dpmic_jax.screening.tiles import table_identity
 from dpmic_jax.version import __version__
 
 MOST_PAIRS = 100
@@ -119,7 +118,7 @@ def independence_test(
         ledger=ledger_file,
         schema=source.schema,
         folder=folder,
-        public={"columns": list(source.names), "table": table_identity(source)},
+        public={"columns": list(source.names), "table": source.identity()},
         # With their positions: shuffles are drawn by position, and a resumed run has the same.
         records=lambda: _numbered(source),
         check=lambda: force or check_not_lost(method, noise, alpha),

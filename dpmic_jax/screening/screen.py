@@ -25,7 +25,7 @@ from dpmic_jax.screening.execution import LocalExecutor, Released, ScreenTask, r
 from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.planning import Rule, check_not_lost, default_screen_statistic
 from dpmic_jax.screening.queries import Ask
-from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
+from dpmic_jax.screening.tiles import DEFAULT, Resources, tiling
 from dpmic_jax.version import __version__
 
 
@@ -106,7 +106,7 @@ def screen(
         ledger=ledger_file,
         schema=source.schema,
         folder=folder,
-        public={"columns": list(source.names), "table": table_identity(source)},
+        public={"columns": list(source.names), "table": source.identity()},
         kept={"tile": size},
         records=lambda: source.batches(resources.rows),
         check=lambda: force or check_not_lost(plan),

@@ -2,109 +2,35 @@
 
 Columns of a CSV file are read as text. With a type that is inferred or forced, a single value could
 make the file fail. So only the structure of a file can be refused.
-
-Error messages of pyarrow quote the file. So each is replaced by an error that names the file or the
-column, and that is raised outside of the `except` block, without the first one as its context.
 """
 
 import csv
 import os
-from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 try:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
-    import pyarrow.parquet as parquet
 except ImportError:
     raise ImportError('reading files needs pyarrow: pip install "dpmic_jax[files]"') from None
 
 from dpmic_jax.data.schema import Schema
-from dpmic_jax.data.source.arrow import check_type, coded
-from dpmic_jax.data.source.base import Batch, Source
-from dpmic_jax.data.source.tally import NOTHING, Tally, tally
+from dpmic_jax.data.source.arrow_source import ArrowBatches, ArrowSource
+from dpmic_jax.data.source.parquet import ParquetSource, is_several, parquet_files, parquet_schema
 
 # Texts that mean a missing value in a CSV file.
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
-# Bytes of a CSV file that are parsed at a time, and of a Parquet column that are read at a time.
+# Bytes that are parsed at a time.
 BLOCK = 2**20
-# Largest record of a CSV file, in bytes: pyarrow counts the bytes of a block in 31 bits.
+# Largest record, in bytes: pyarrow counts the bytes of a block in 31 bits.
 LONGEST = 2**30
-# Records of a Parquet file that are decoded at a time.
-PIECE = 2**16
 
 _PROBLEMS = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
 
-ArrowBatches = Generator[Any, None, None]
 
-
-class FileSource(Source):
-    """A table in a file, which is opened again for every pass."""
-
-    _nulls: tuple[str, ...] = ()
-
-    def __init__(self, schema: Schema, path: Path):
-        # Absolute, because other processes may have another working directory.
-        self.path = self._file = path.absolute()
-        super().__init__(schema, file_names(path), str(path))
-
-    @abstractmethod
-    def _read(self, names: Sequence[str]) -> ArrowBatches:
-        """Record batches that have at least these columns; raises pyarrow's errors."""
-
-    @abstractmethod
-    def _broken(self) -> Exception:
-        """The error for a file that pyarrow cannot read."""
-
-    def _batches(self) -> Iterator[Any]:
-        return _quietly(self._read(self.names), self._broken)
-
-    def _count(self) -> int:
-        return sum(batch.num_rows for batch in self._batches())
-
-    def _pieces(self) -> Iterator[Batch]:
-        for batch in self._batches():
-            yield tuple(
-                coded(values, rule, self._nulls)
-                for values, rule in zip(self._columns(batch), self.rules, strict=True)
-            )
-
-    def _columns(self, batch: Any) -> list[Any]:
-        """The screened columns of a batch, as arrow arrays."""
-        return [batch.column(batch.schema.get_field_index(name)) for name in self.names]
-
-    def tally(self) -> dict[str, Tally]:
-        """The numbers of missing, unreadable and clipped cells of each column. Not private."""
-        totals = [NOTHING] * len(self.names)
-        for batch in self._batches():
-            columns = zip(self._columns(batch), self.rules, strict=True)
-            found = [tally(values, rule, self._nulls) for values, rule in columns]
-            totals = [one + other for one, other in zip(totals, found, strict=True)]
-        return dict(zip(self.names, totals, strict=True))
-
-
-class ParquetSource(FileSource):
-    """A table in a Parquet file."""
-
-    def __init__(self, schema: Schema, path: Path):
-        super().__init__(schema, path)
-        types = _parquet_schema(path)
-        for name, rule in zip(self.names, self.rules, strict=True):
-            check_type(types.field(name).type, rule, name)
-
-    def _read(self, names: Sequence[str]) -> ArrowBatches:
-        # With a buffer, columns are read by pages instead of whole row groups.
-        with parquet.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
-            yield from file.iter_batches(PIECE, columns=list(names))
-
-    def _broken(self) -> Exception:
-        return _not_parquet(self._file)
-
-
-class CSVSource(FileSource):
+class CSVSource(ArrowSource):
     """A table in a CSV file: UTF-8, commas between values, a header with the names.
 
     Names and screened columns have to be UTF-8 in the whole file; ignored columns need not be. A
@@ -113,6 +39,12 @@ class CSVSource(FileSource):
     """
 
     _nulls = NULLS
+    _problems = _PROBLEMS
+
+    def __init__(self, schema: Schema, path: Path):
+        # Absolute, because other processes may have another working directory.
+        self.path = self._file = path.absolute()
+        super().__init__(schema, _header(path), str(path))
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
         return self._parse(names, [])
@@ -194,21 +126,22 @@ class CSVSource(FileSource):
 _SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
 
 
-def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
-    """The source of a .csv or .parquet file."""
+def open_file(path: str | os.PathLike[str], schema: Schema) -> ArrowSource:
+    """The source of a .csv file, or of one or several .parquet files."""
     return _SOURCES[_kind(Path(path))](schema, Path(path))
 
 
-def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names of all columns of a file."""
+def file_schema(path: str | os.PathLike[str]) -> Any:
+    """The names and types of all columns of a file; CSV files have no types."""
     path = Path(path)
-    names = _parquet_schema(path).names if _kind(path) == ".parquet" else _header(path)
-    return tuple(names)
+    if _kind(path) == ".parquet":
+        return parquet_schema(parquet_files(path)[0])
+    return pa.schema([(name, pa.null()) for name in _header(path)])
 
 
 def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     """The names of all columns of a file, if they are distinct and do not look like a record."""
-    names, path = file_names(path), Path(path)
+    names, path = tuple(file_schema(path).names), Path(path)
     if len(names) == 1 and _kind(path) == ".csv" and {";", "\t"} & set(names[0]):
         raise ValueError(
             f"{path} has semicolons or tabs in its first line, and no commas; save it with commas "
@@ -233,21 +166,6 @@ def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
     return names
 
 
-def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator[Any]:
-    """The same batches, with `broken()` in place of any error."""
-    with closing(batches):
-        while True:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            except _PROBLEMS:
-                break
-            yield batch
-    # Raised outside of the `except` block, so that the first error is not its context.
-    raise broken()
-
-
 def _without_first(batches: ArrowBatches, count: int) -> ArrowBatches:
     """The same batches without the first `count` records."""
     for batch in batches:
@@ -267,13 +185,13 @@ def _as_texts(batch: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
+    if is_several(path):
+        return ".parquet"
     kind = path.suffix.lower()
     if kind not in _SOURCES:
         raise ValueError(f"expected a .csv or .parquet file, got {str(path)!r}; convert it")
     if not path.exists():
         raise FileNotFoundError(f"no file at {path}")
-    if not path.is_file():
-        raise ValueError(f"expected {path} to be a file; pass one file with the whole table")
     return kind
 
 
@@ -293,18 +211,6 @@ def _header(path: Path) -> list[str]:
             f"{path} does not begin with a header; write the column names into the first line"
         )
     return names
-
-
-def _parquet_schema(path: Path) -> Any:
-    try:
-        return parquet.read_schema(path)
-    except _PROBLEMS:
-        pass
-    raise _not_parquet(path)
-
-
-def _not_parquet(path: Path) -> ValueError:
-    return ValueError(f"{path} is damaged or not a Parquet file; write it again")
 
 
 def _not_utf8(path: Path) -> ValueError:
