@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,14 +23,14 @@ def bounds() -> None:
 @bounds.command()
 @TABLE
 @OUT
-def template(table: str, out: Path | None) -> None:
+def template(table: Any, *, out: Path | None) -> None:
     """Write a template for TABLE with the names of its columns. No value is read."""
     with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_names
 
         text = template(column_names(table))
-        if Path(table).suffix.lower() == ".csv":
+        if isinstance(table, str) and Path(table).suffix.lower() == ".csv":
             click.echo(
                 f"The first line of {table} was read as its header. If it is a record, do not "
                 "share this template, and add a header to the file.",
@@ -49,7 +50,8 @@ def template(table: str, out: Path | None) -> None:
 @SEED
 @OUT
 def learn(
-    table: str,
+    table: Any,
+    *,
     within: str,
     epsilon: float,
     ledger: str | None,

@@ -92,7 +92,7 @@ _SHARED = combine(
 )
 @click.option("--force", is_flag=True, help="Search even if noise will hide every dependence.")
 def causal(
-    table: str,
+    table: Any,
     *,
     bounds: str | None,
     test: str,

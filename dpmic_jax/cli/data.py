@@ -1,8 +1,11 @@
 """`dpmic data`: non-private checks of a table, for the owner of the data."""
 
+from typing import Any
+
 import click
 
 from dpmic_jax.cli.errors import exit_codes
+from dpmic_jax.cli.options import TABLE
 
 _OWNER = "Not private: for the data owner only."
 _HEADING = ("column", "missing", "unreadable", "below", "above")
@@ -14,9 +17,9 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("table", type=click.Path())
+@TABLE
 @click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the table.")
-def check(table: str, bounds: str) -> None:
+def check(table: Any, *, bounds: str) -> None:
     """Count missing, unreadable and clipped cells of TABLE.
 
     A missing cell is empty. An unreadable cell is not a number, or not a declared category. Both
@@ -25,9 +28,9 @@ def check(table: str, bounds: str) -> None:
     """
     with exit_codes():
         from dpmic_jax.data.schema import read_schema
-        from dpmic_jax.data.source.files import open_file
+        from dpmic_jax.data.source import open_source
 
-        source = open_file(table, read_schema(bounds))
+        source: Any = open_source(table, read_schema(bounds))
         records = source.validate()
         found = source.tally()
         rows = [(name, *map(str, tally.counts)) for name, tally in found.items()]

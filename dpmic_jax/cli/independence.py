@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -58,7 +59,7 @@ _DECISIONS, _P_VALUES = "decisions", "p-values"
 @click.option("--force", is_flag=True, help="Test even if noise will hide every dependence.")
 @JSON
 def independence(
-    table: str,
+    table: Any,
     *,
     bounds: str | None,
     pairs: tuple[str, ...],

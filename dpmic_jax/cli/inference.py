@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -60,7 +61,7 @@ _USEFUL_LEVEL = 0.001  # the smallest p-value of a test with 999 draws
 @JSON
 def test(
     result: Path,
-    table: str,
+    table: Any,
     *,
     bounds: str | None,
     alpha: float,
