@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from dpmic_jax.data.source import Query
@@ -27,13 +26,18 @@ class DuckDB:
         self.file = folder / "clinic.duckdb"
         self.db = f"duckdb:{self.file}"
 
+    def connect(self):
+        import duckdb
+
+        return duckdb.connect(self.file)
+
     def fill(self, table):
-        with duckdb.connect(self.file) as connection:
+        with self.connect() as connection:
             connection.register("given", table)
             connection.execute("CREATE OR REPLACE TABLE records AS SELECT * FROM given")
 
     def execute(self, sql):
-        with duckdb.connect(self.file) as connection:
+        with self.connect() as connection:
             connection.execute(sql)
 
     def query(self, sql="SELECT * FROM records"):
