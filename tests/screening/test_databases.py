@@ -1,5 +1,6 @@
 """A screen of a query is a screen of its records: same bits, one charge, no credentials kept."""
 
+import jax
 import pyarrow as pa
 import pytest
 from cli.commands import dpmic
@@ -50,6 +51,19 @@ def test_a_query_has_the_bits_of_the_table(ask, filled):
         assert same_bits(
             screened(filled.query(SQL), ask=ask, resources=resources), screened(ask=ask)
         )
+
+
+def test_any_number_of_devices_has_the_bits_of_the_table(filled):
+    assert same_bits(screened(filled.query(SQL), devices=jax.devices()[:2]), screened())
+
+
+@pytest.mark.slow
+def test_a_query_that_streams_past_has_the_bits_of_the_table(database):
+    table = {f"{name}{copy}": v for copy in range(4) for name, v in columns(10_000, copy).items()}
+    bounds = {name: BOUNDS[name[0]] for name in table}
+    database.fill(pa.table(table))
+    found = screened(database.query(), bounds=bounds, resources=Resources(memory=2**20, rows=8192))
+    assert same_bits(found, screened(table, bounds=bounds))
 
 
 def test_the_order_of_records_changes_no_bit(filled):
