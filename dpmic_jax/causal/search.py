@@ -179,9 +179,7 @@ def discover(
         schema=schema,
         folder=folder,
         public={"columns": list(column_names)},
-        # With their positions, since subsamples are drawn by position: a resumed search has to
-        # find the records in the same order.
-        records=lambda: [(np.arange(data.n), *read_once().codes)],
+        records=lambda: [tuple(read_once().codes)],
         check=lambda: (
             force
             or check_not_lost(

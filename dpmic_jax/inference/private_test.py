@@ -1,7 +1,6 @@
 """`independence_test`: a test of independence of a few pairs of columns that may be published."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -119,8 +118,7 @@ def independence_test(
         schema=source.schema,
         folder=folder,
         public={"columns": list(source.names), "table": source.identity()},
-        # With their positions: shuffles are drawn by position, and a resumed run has the same.
-        records=lambda: _numbered(source),
+        records=lambda: source.batches(_ROWS),
         check=lambda: force or check_not_lost(method, noise, alpha),
     ) as run:
         if run.result is not None:
@@ -198,14 +196,6 @@ def _checked_pairs(names: tuple[str, ...], pairs: Pairs) -> Positions:
     return found
 
 
-def _numbered(source: Source) -> Iterator[tuple[np.ndarray, ...]]:
-    """The records with their positions."""
-    start = 0
-    for batch in source.batches(_ROWS):
-        yield np.arange(start, start + len(batch[0])), *batch
-        start += len(batch[0])
-
-
 def _binned(source: Source, pairs: Positions, n: int) -> tuple[BinnedTable, Positions]:
     """The bins of the columns that are in a pair, and the pairs as positions among these."""
     used, places = np.unique(pairs, return_inverse=True)
@@ -213,4 +203,19 @@ def _binned(source: Source, pairs: Positions, n: int) -> tuple[BinnedTable, Posi
     cuts = (
         statistic.cut([batch[column] for column in used], bounds) for batch in source.batches(_ROWS)
     )
-    return streaming.joined(cuts, n), places.reshape(pairs.shape)
+    return _ordered(streaming.joined(cuts, n)), places.reshape(pairs.shape)
+
+
+def _ordered(binned: BinnedTable) -> BinnedTable:
+    """The records ordered by their bins, so that the order of the table changes no decision.
+
+    This changes no law. Let s be the order, which the records determine. Record i's x meets the y
+    of record s p s^-1 (i) after a permutation p of ordered records, and s p s^-1 is uniform and
+    independent of the records if p is.
+    """
+    order = np.lexsort((*binned.masters.fine, *binned.rows.fine))
+    masters, rows = (
+        part._replace(fine=np.ascontiguousarray(part.fine[:, order]))
+        for part in (binned.masters, binned.rows)
+    )
+    return binned._replace(masters=masters, rows=rows)
