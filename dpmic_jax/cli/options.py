@@ -32,13 +32,13 @@ def or_query(name: str, *, required: bool) -> Decorator:
     def decorate(command: Any) -> Any:
         @wraps(command)
         def with_table(*, db: str | None, sql: str | None, **options: Any) -> Any:
-            table = options[name]
+            table, place = options[name], name.upper() if required else f"--{name}"
             if (db is None) != (sql is None):
                 raise click.UsageError("--db and --sql belong together.")
             if table is not None and db is not None:
-                raise click.UsageError(f"--db and --sql exclude {name.upper()}.")
+                raise click.UsageError(f"--db and --sql exclude {place}.")
             if required and table is None and db is None:
-                raise click.UsageError(f"Missing argument '{name.upper()}', or --db and --sql.")
+                raise click.UsageError(f"Missing argument '{place}', or --db and --sql.")
             return command(**{**options, name: _query(db, sql) or table})
 
         return _DATABASE(with_table)
