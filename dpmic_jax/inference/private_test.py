@@ -56,7 +56,8 @@ def independence_test(
     bit for bit, and is charged once; when the run is finished, the call returns its result again.
 
     Args:
-      table: an array, a data frame, or the path of a CSV or Parquet file.
+      table: an array, a data frame, the path of a CSV or Parquet file or of a folder of Parquet
+        files, a `Query`, or another table that `data.source.open_source` takes.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       pairs: the columns of each pair (x, y), by name or by position; at most 100. They have to
         be chosen without these records.

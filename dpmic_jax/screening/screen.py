@@ -55,7 +55,8 @@ def screen(
     when the run is finished, the call returns its result again.
 
     Args:
-      table: an array, a data frame, or the path of a CSV or Parquet file.
+      table: an array, a data frame, the path of a CSV or Parquet file or of a folder of Parquet
+        files, a `Query`, or another table that `data.source.open_source` takes.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       epsilon, delta: upper bounds of the privacy cost of the whole release.
       ask: `AllPairs()`, `Against(column)`, `Between(columns_a, columns_b)`, `TopK(k)` or

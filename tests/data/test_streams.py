@@ -1,6 +1,7 @@
 """Tables that other libraries read: their columns, what is refused, and what errors do not say."""
 
 import datetime
+import pickle
 from decimal import Decimal
 
 import duckdb
@@ -198,6 +199,19 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nobody_writes_to_a_duckdb_file_that_is_read(tmp_path):
+    file = tmp_path / "a.duckdb"
+    with duckdb.connect(file) as connection:
+        connection.execute("CREATE TABLE records AS SELECT 1 AS a")
+    source = open_source(Query(f"duckdb:{file}", "SELECT * FROM records"), {"a": (0, 2)})
+    with pytest.raises(duckdb.Error):
+        duckdb.connect(file)
+    with pytest.raises(ValueError, match="at least 4 records, got 1"):
+        source.validate()
+    del source
+    duckdb.connect(file).execute("DROP TABLE records")
+
+
 def test_variables_of_the_program_are_no_tables():
     query = Query("duckdb:", "SELECT * FROM schema")
     with pytest.raises(ValueError, match="schema does not exist"):
@@ -235,6 +249,13 @@ def test_files_of_other_columns_or_lengths_of_floats_are_refused(tmp_path):
     pyarrow.parquet.write_table(pa.table({"b": [1]}), folder / "y.parquet")
     with pytest.raises(ValueError, match="different columns"):
         open_source(folder, {"a": (0, 1)})
+
+
+def test_workers_are_sent_the_paths_of_a_folder(tmp_path):
+    source = open_source(written(tmp_path, x=[1.0, 2.0], y=[3.0, 4.0]), {"a": (0, 8)})
+    sent = pickle.dumps(source)
+    assert len(sent) < 5000
+    np.testing.assert_array_equal(together(pickle.loads(sent))[0], [1, 2, 3, 4])
 
 
 def test_the_identity_of_a_folder_changes_with_its_files(tmp_path):

@@ -117,8 +117,8 @@ class PostgreSQLReader(Reader):
 
 def _expression(field: Any) -> str:
     """What is selected for a column; text where Arrow has no type of its own for it."""
-    own = "{}" if _is_known(field) else _AS_TEXT
-    return _READ_AS.get(_kind(field), own).format(quoted(field.name))
+    kind, own = _kind(field), "{}" if _is_known(field) else _AS_TEXT
+    return _READ_AS.get(kind, own).format(quoted(field.name))
 
 
 def _type(field: Any) -> Any:
@@ -127,13 +127,16 @@ def _type(field: Any) -> Any:
 
 def _kind(field: Any) -> str:
     """PostgreSQL's name of a column's type."""
-    return (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+    name = (field.metadata or {}).get(b"POSTGRESQL:type")
+    if name is None:  # money would pass for a hundred times as much
+        raise ImportError("postgresql:// needs adbc-driver-postgresql 1.13 or newer")
+    return name.decode()
 
 
 def _is_known(field: Any) -> bool:
-    return b"ADBC:postgresql:typname" not in (field.metadata or {}) and not isinstance(
-        field.type, pa.BaseExtensionType
-    )
+    """Whether Arrow has the type; the driver names those that it has not."""
+    named = b"ADBC:postgresql:typname" in (field.metadata or {})
+    return not named and not isinstance(field.type, pa.BaseExtensionType)
 
 
 def _answer(ask: Callable[[], Any], shown: Any) -> Any:
