@@ -8,7 +8,15 @@ import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, or_query, parse_key, parse_table
+from dpmic_jax.cli.options import (
+    BOUNDS,
+    LEDGER,
+    SEED,
+    or_query,
+    parse_key,
+    parse_table,
+    text_options,
+)
 
 if TYPE_CHECKING:
     from dpmic_jax.results import ScreenResult
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
 @or_query("data", required=False)
 @BOUNDS
 @click.option("--epsilon", type=float, help="Epsilon of all histograms together.")
+@text_options("bounds")
 @LEDGER
 @SEED
 def report(
@@ -43,7 +52,7 @@ def report(
     top: int | None,
     wanted: tuple[str, ...],
     data: Any,
-    bounds: str | None,
+    bounds: Any,
     epsilon: float | None,
     ledger: str | None,
     seed: int | None,

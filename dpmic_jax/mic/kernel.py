@@ -9,7 +9,7 @@ with the first column merged and the second fixed, then the other way round.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ from jaxtyping import Array, Integer
 
 from dpmic_jax.mic import counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
-from dpmic_jax.mic.distance import Steps, split_distance
-from dpmic_jax.mic.grids import Bucket, Grid
+from dpmic_jax.mic.distance import Steps, nominal_distance, split_distance
+from dpmic_jax.mic.grids import Bucket, Grid, masters
 from dpmic_jax.mic.optimise import at_most, best_information, lanes_in_one_thread
 from dpmic_jax.mic.padding import rung
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
@@ -40,14 +40,9 @@ class Layout(NamedTuple):
         """The grids of the plan, in the order in which their scores are returned."""
         return tuple(grid for bucket in self.buckets for grid in bucket.grids)
 
-    @property
-    def masters(self) -> tuple[int, ...]:
-        """The distinct master sizes of the plan, ascending."""
-        return tuple(sorted({grid.master for grid in self.grids}))
-
     def lanes_of(self, bucket: Bucket) -> int:
         """Lanes that are optimised side by side."""
-        if not self.lane_by_lane or bucket.parts == 1:
+        if not self.lane_by_lane or bucket.parts <= 1:
             return self.lanes
         return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
 
@@ -76,10 +71,14 @@ def counting_program(layout: Layout) -> Program:
 
 
 def optimising_program(bucket: Bucket, lanes: int) -> Program:
-    """`optimise` or `distances`, for lanes that are split over devices."""
-    inputs = SPLIT, SPLIT, EVERYWHERE
+    """What scores the lanes of a bucket, which are split over devices."""
+    inputs, settings = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
+    if bucket.parts == 0:
+        return Program(tables, settings, inputs, SPLIT)
+    if bucket.by_kinds:
+        return Program(nominal_distances, settings, (*inputs, SPLIT), SPLIT)
     if bucket.parts == 1:
-        return Program(distances, (("lanes", lanes),), inputs, SPLIT)
+        return Program(distances, settings, inputs, SPLIT)
     return Program(optimise, (("parts", bucket.parts), ("lanes", lanes)), inputs, SPLIT)
 
 
@@ -133,12 +132,12 @@ def _count_directly(
     both = jnp.stack([first, second], axis=1)
     record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
     found = []
-    for bucket, masters, rows in _spots(layout):
+    for bucket, columns_of, rows in _spots(layout):
         shape = layout.pairs, len(bucket.grids), 2
         # What each lane counts: size and column that is merged, size and column that is fixed.
         picks = [
             jnp.broadcast_to(jnp.expand_dims(some, axes), shape)
-            for some, axes in ((masters, (0, 2)), (both, 1), (rows, (0, 2)), (both[:, ::-1], 1))
+            for some, axes in ((columns_of, (0, 2)), (both, 1), (rows, (0, 2)), (both[:, ::-1], 1))
         ]
 
         def add(total, picks, begin, height=bucket.rows):
@@ -269,10 +268,10 @@ def _read_off(
     merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
     before = counting.prefix(total)
     found = []
-    for bucket, masters, rows in _spots(layout):
+    for bucket, columns, rows in _spots(layout):
         counts = counting.read_off(
             before,
-            edges.masters[masters][:, merged, : bucket.master + 1],
+            edges.masters[columns][:, merged, : bucket.master + 1],
             edges.rows[rows][:, fixed, : bucket.rows + 1],
         )
         found.append(counts.reshape(-1, bucket.master, bucket.rows))
@@ -281,13 +280,13 @@ def _read_off(
 
 def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:
     """Each bucket, with where the tables of codes or edges have its masters and rows."""
-    place = {size: index for index, size in enumerate(layout.masters)}
+    place = {size: index for index, size in enumerate(masters(layout.grids))}
     begin = 0
     for bucket in layout.buckets:
-        masters = np.array([place[grid.master] for grid in bucket.grids], np.int32)
+        columns = np.array([place[grid.columns] for grid in bucket.grids], np.int32)
         rows = np.arange(begin, begin + len(bucket.grids), dtype=np.int32)
         begin += len(bucket.grids)
-        yield bucket, jnp.asarray(masters), jnp.asarray(rows)
+        yield bucket, jnp.asarray(columns), jnp.asarray(rows)
 
 
 def optimise(
@@ -306,12 +305,10 @@ def optimise(
       Information in units of 2^-26 bits, `lanes` lanes a turn.
     """
 
-    def turn(i, found):
-        best = best_information(_edges(counts, i * lanes, lanes), parts, gains)
-        return lax.dynamic_update_slice_in_dim(found, best[None], i, 0)
+    def turn(i):
+        return best_information(_edges(counts, i * lanes, lanes), parts, gains)
 
-    found = jnp.zeros((len(counts) // lanes, parts - 1, lanes), jnp.int32)
-    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
+    return _in_turns(turn, counts, number, parts - 1, lanes)
 
 
 def distances(
@@ -326,13 +323,77 @@ def distances(
       lanes: how many run side by side; static.
     """
 
-    def turn(i, found):
+    def turn(i):
         some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
-        best = split_distance(jnp.moveaxis(some, 0, 2), steps)
-        return lax.dynamic_update_slice_in_dim(found, best[None, None], i, 0)
+        return split_distance(jnp.moveaxis(some, 0, 2), steps)[None]
 
-    found = jnp.zeros((len(counts) // lanes, 1, lanes), jnp.int32)
-    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def nominal_distances(
+    counts: Counts,
+    number: Integer[Array, "1"],
+    steps: Steps,
+    splitting: Integer[Array, "lanes 2"],
+    *,
+    lanes: int,
+) -> Information:
+    """`distances`, where some columns are nominal.
+
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      steps: the values of t.
+      splitting: of every lane how its merged column is split, and the price for its fixed one.
+      lanes: how many run side by side; static.
+    """
+
+    def turn(i):
+        some, own = (
+            lax.dynamic_slice_in_dim(each, i * lanes, lanes) for each in (counts, splitting)
+        )
+        return nominal_distance(jnp.moveaxis(some, 0, 2), steps, own[:, 0], own[:, 1])[None]
+
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def tables(counts: Counts, number: Integer[Array, "1"], gains: Gains, *, lanes: int) -> Information:
+    """The information of the whole table of every lane.
+
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      gains: how phi is evaluated.
+      lanes: how many run side by side; static.
+    """
+
+    def told(axes: tuple[int, ...], some: Counts) -> Array:
+        """Sum of phi over what is left of the counts when they are added up over some axes."""
+        merged = gains.prepare(some.sum(axis=axes, dtype=jnp.int32))
+        return gains.phi(merged).reshape(lanes, -1).sum(axis=1)
+
+    def turn(i):
+        some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
+        columns, rows = told((), some) - told((2,), some), told((1, 2), some) - told((1,), some)
+        return jnp.maximum(gains.units(columns + rows), 0)[None]
+
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def _in_turns(
+    turn: Callable[[Array], Integer[Array, "sizes side_by_side"]],
+    counts: Counts,
+    number: Integer[Array, "1"],
+    sizes: int,
+    lanes: int,
+) -> Information:
+    """The scores of all lanes, some at a time."""
+
+    def put(i, found):
+        return lax.dynamic_update_slice_in_dim(found, turn(i)[None], i, 0)
+
+    found = jnp.zeros((len(counts) // lanes, sizes, lanes), jnp.int32)
+    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), put, found)
 
 
 def _edges(
@@ -362,7 +423,7 @@ def entries(
 ) -> Integer[np.ndarray, "entries 2 pairs"]:
     """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other.
 
-    Of a grid of one part the distance from independence.
+    Of a grid of one part the distance from independence, of one of none the information.
     """
     scored = []
     for bucket, some in zip(layout.buckets, found, strict=True):

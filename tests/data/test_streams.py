@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 from dpmic_jax import Categories, MissingBin, Number, Query, Schema
-from dpmic_jax.data.source import arrow_schema, column_names, open_source
+from dpmic_jax.data.source import arrow_schema, column_kinds, column_names, open_source
 from dpmic_jax.data.source import streams as streams_module
 
 N = 500
@@ -115,7 +115,9 @@ def test_every_stream_gives_the_columns_of_its_table(kind, rows, tmp_path):
 
 @pytest.mark.parametrize("kind", STREAMS)
 def test_types_are_known_without_reading(kind, tmp_path, monkeypatch):
-    made = STREAMS[kind](records(), tmp_path)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    made = STREAMS[kind](records(), folder)
     for reader in ("LazyFrameReader", "RelationReader", "DatasetReader", "ExportReader"):
         monkeypatch.setattr(getattr(streams_module, reader), "read", None)
     found = arrow_schema(made)
@@ -123,6 +125,9 @@ def test_types_are_known_without_reading(kind, tmp_path, monkeypatch):
     assert found.field("count").type == pa.int32()
     assert pa.types.is_decimal(found.field("price").type)
     assert pa.types.is_date(found.field("day").type)
+    kinds = column_kinds(made)
+    assert [kinds[name] for name in ("real", "price", "flag")] == ["number", "number", "boolean"]
+    assert [kinds[name] for name in ("count", "town", "day")] == ["whole", "nominal", "date"]
 
 
 def test_files_and_frames_have_types_too_and_lists_have_none(tmp_path):

@@ -118,7 +118,7 @@ def test_commands_take_queries_and_keep_no_password(filled, tmp_path):
         assert done.exit_code == 0, done.output
         shown.append(done.output)
     assert "600 records" in shown[2]
-    assert "[columns.g]" in shown[3]
+    assert "\ng = []  # low, high\n" in shown[3]
     secrets = PASSWORD.encode(), SQL.encode()  # a query may name a person
     assert found_in(tmp_path, secrets) == set()
     assert not any(secret.decode() in text for secret in secrets for text in shown)

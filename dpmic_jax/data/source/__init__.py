@@ -1,18 +1,28 @@
 """Sources: tables of any kind as columns of numbers with public bounds, in batches of records."""
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
-
-from dpmic_jax.data.schema import Described, Schema, schema_of
-from dpmic_jax.data.source.base import Batch, Source
+from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
+from dpmic_jax.data.source.base import Batch, Source, is_index
+from dpmic_jax.data.source.kinds import arrow_kinds, arrow_schema, column_kinds
 from dpmic_jax.data.source.memory import MemorySource, held_columns
 from dpmic_jax.data.source.query import Query
+from dpmic_jax.data.source.streamed import is_streamed
 
-__all__ = ["Batch", "Query", "Source", "arrow_schema", "column_names", "open_source"]
+_USUAL = TextFormat()
+
+__all__ = [
+    "Batch",
+    "Query",
+    "Source",
+    "arrow_kinds",
+    "arrow_schema",
+    "column_kinds",
+    "column_names",
+    "open_source",
+]
 
 
 def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
@@ -23,9 +33,9 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
 
     Args:
       data: an array or list of records by columns (called x0, x1, ...), a pandas, polars or
-        pyarrow data frame, a dictionary of columns, the path of a .csv or .parquet file or of a
-        folder of .parquet files, a `Query`, or what gives an Arrow stream again and again, such as
-        a DuckDB relation, a polars LazyFrame or a pyarrow dataset.
+        pyarrow data frame, a dictionary of columns, the path of a .csv, .tsv or .parquet file or
+        of a folder of .parquet files, a `Query`, or what gives an Arrow stream again and again,
+        such as a DuckDB relation, a polars LazyFrame or a pyarrow dataset.
       bounds: the public description of its columns, as for `schema_of`. For a table in memory also
         a sequence of (low, high), in the order of the columns.
     """
@@ -34,7 +44,7 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
         from dpmic_jax.data.source.files import open_file
 
         return open_file(data, schema_of(bounds))
-    if _is_streamed(data):
+    if is_streamed(data):
         from dpmic_jax.data.source.streams import StreamSource, open_reader
 
         return StreamSource(schema_of(bounds), open_reader(data))
@@ -49,60 +59,18 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
     return MemorySource(schema_of(dict(zip(columns, bounds, strict=True))), columns, "data")
 
 
-def column_names(data: Any) -> tuple[str, ...]:
+def column_names(data: Any, text: TextFormat = _USUAL) -> tuple[str, ...]:
     """The names of all columns of a table, for the `template` of a bounds file.
 
     A first line of a file that looks like a record is refused as a header.
+
+    Args:
+      data: a table, as for `open_source`.
+      text: how it is written, if it is a text file.
     """
     if isinstance(data, str | os.PathLike):
         from dpmic_jax.data.source.files import header_names
 
-        return header_names(data)
-    if _is_streamed(data):
-        return tuple(arrow_schema(data).names)
-    return tuple(held_columns(data))
-
-
-def arrow_schema(data: Any) -> Any:
-    """The names and Arrow types of all columns of a table, without reading a value.
-
-    A column without a type, such as those of a CSV file or of a list, has the type null.
-
-    Args:
-      data: a table, as for `open_source`.
-
-    Returns:
-      A `pyarrow.Schema`.
-    """
-    import pyarrow as pa
-
-    if isinstance(data, str | os.PathLike):
-        from dpmic_jax.data.source.files import file_schema
-
-        return file_schema(data)
-    if _is_streamed(data):
-        from dpmic_jax.data.source.streams import open_reader
-
-        return open_reader(data).schema
-    frame = nw.from_native(data, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return frame.head(0).to_arrow().schema
-    return pa.schema([(name, pa.null()) for name in held_columns(data)])
-
-
-def _is_streamed(data: Any) -> bool:
-    """Whether a table is not in memory, nor in a file that is read here."""
-    known = nw.from_native(data, eager_only=True, pass_through=True, allow_series=True)
-    if isinstance(known, nw.DataFrame | nw.Series):
-        return False
-    return (
-        isinstance(data, Query | nw.LazyFrame)
-        or hasattr(data, "__arrow_c_stream__")
-        or nw.dependencies.is_polars_lazyframe(data)
-        or _is_dataset(data)
-    )
-
-
-def _is_dataset(data: Any) -> bool:
-    loaded = sys.modules.get("pyarrow.dataset")  # not imported: a dataset's module is loaded
-    return loaded is not None and isinstance(data, loaded.Dataset)
+        return header_names(data, text)
+    names = arrow_schema(data).names if is_streamed(data) else held_columns(data)
+    return tuple(name for name in names if not is_index(name))

@@ -9,7 +9,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
-from dpmic_jax.data.source.arrow import coded
+from dpmic_jax.data.schema import TextFormat
+from dpmic_jax.data.source.arrow import TYPED, coded
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.tally import NOTHING, Tally, tally
 
@@ -23,9 +24,13 @@ Problems = tuple[type[Exception], ...]
 class ArrowSource(Source):
     """A table that is read as record batches."""
 
-    _nulls: tuple[str, ...] = ()
     # What `_read` may raise.
     _problems: Problems = (Exception,)
+
+    @property
+    def _text(self) -> TextFormat:
+        """How the texts are written."""
+        return TYPED
 
     @abstractmethod
     def _read(self, names: Sequence[str]) -> ArrowBatches:
@@ -44,7 +49,7 @@ class ArrowSource(Source):
     def _pieces(self) -> Iterator[Batch]:
         for batch in self._batches():
             yield tuple(
-                coded(values, rule, self._nulls)
+                coded(values, rule, self._text)
                 for values, rule in zip(self._columns(batch), self.rules, strict=True)
             )
 
@@ -57,7 +62,7 @@ class ArrowSource(Source):
         totals = [NOTHING] * len(self.names)
         for batch in self._batches():
             columns = zip(self._columns(batch), self.rules, strict=True)
-            found = [tally(values, rule, self._nulls) for values, rule in columns]
+            found = [tally(values, rule, self._text) for values, rule in columns]
             totals = [one + other for one, other in zip(totals, found, strict=True)]
         return dict(zip(self.names, totals, strict=True))
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from dpmic_jax.data.schema import Rule, Schema
-from dpmic_jax.data.source.arrow import check_type, coded
+from dpmic_jax.data.source.arrow import TYPED, check_type, coded
 from dpmic_jax.data.source.arrow_source import PIECE, ArrowBatches, ArrowSource
 
 # Bytes of a column that are read at a time.
@@ -114,7 +114,7 @@ def _check_types(name: str, rule: Rule, files: Sequence[Path], kinds: Sequence[A
     first = None
     for file, kind in zip(files, kinds, strict=True):
         check_type(kind, rule, name)
-        dtype = coded(pa.array([], kind), rule, ()).dtype
+        dtype = coded(pa.array([], kind), rule, TYPED).dtype
         first = first or dtype
         if dtype != first:
             raise TypeError(
