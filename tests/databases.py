@@ -22,6 +22,8 @@ DATABASES = ["duckdb", pytest.param("postgresql", marks=pytest.mark.postgresql)]
 class DuckDB:
     """A database in a file."""
 
+    microseconds = "to_microseconds({})"  # as an interval
+
     def __init__(self, folder):
         self.file = folder / "clinic.duckdb"
         self.db = f"duckdb:{self.file}"
@@ -46,6 +48,8 @@ class DuckDB:
 
 class PostgreSQL:
     """The database of a server."""
+
+    microseconds = "{} * INTERVAL '1 microsecond'"
 
     def __init__(self, folder):
         self.db = f"postgresql:///postgres?host={folder}&user=owner"

@@ -107,6 +107,7 @@ def _arrow(kind: Any) -> str | None:
         (pa.types.is_decimal, "number"),
         (pa.types.is_date, "date"),
         (pa.types.is_duration, "duration"),
+        (pa.types.is_interval, "duration"),
         (_is_text, "nominal"),
     ):
         if test(kind):
