@@ -67,7 +67,7 @@ _LARGEST = 150  # cells of a grid, unless --cells asks for more
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with every pair.")
 @text_format
 def pairwise(
-    table: str,
+    table: Any,
     *,
     statistic: str,
     bounds: str | None,
@@ -86,9 +86,10 @@ def pairwise(
 ) -> None:
     """Rank pairs of columns of TABLE by exact, non-private MIC.
 
-    TABLE is a CSV or Parquet file, or "demo", the table that comes with the package. Columns are
-    taken by the types that their values suggest: numbers, dates and durations by rank, texts as
-    categories without an order.
+    TABLE is a CSV or Parquet file, a folder or pattern of Parquet files, or "demo", the table that
+    comes with the package. Instead of TABLE, --db and --sql query a database. Columns are taken by
+    the types that their values suggest: numbers, dates and durations by rank, texts as categories
+    without an order.
     """
     started = time.perf_counter()
     with exit_codes():
@@ -121,16 +122,16 @@ def pairwise(
         print_seconds(started)
 
 
-def _table(table: str, bounds: str | None, text: Any) -> tuple[Any, Any]:
+def _table(table: Any, bounds: str | None, text: Any) -> tuple[Any, Any]:
     """The columns of a table, and the public bounds of its numbers, if there are any."""
     if table == DEMO:
         from dpmic_jax.data.demo import demo
 
         data = demo()
         return data.columns, data.bounds
-    from dpmic_jax.data.source.inferred import read_frame
+    from dpmic_jax.data.source.inferred import read_table
 
-    frame = read_frame(table, text)
+    frame = read_table(table, text)
     if bounds is None:
         return frame, None
     from dpmic_jax.data.limits import ScaledBounds

@@ -60,3 +60,29 @@ def test_files_are_ranked_tested_drawn_and_reported(tmp_path):
     refused = dpmic("pairwise", str(table), "--refuse-missing")
     assert refused.exit_code == 2
     assert "column 'other' of X has missing values" in refused.output
+
+
+def test_files_of_every_kind_and_queries_give_the_same(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    columns = {"a": list(range(12)), "b": [i % 5 / 2 for i in range(12)], "c": list("xyzx" * 3)}
+    lines = [
+        f"{a};{str(b).replace('.', ',')};{c}" for a, b, c in zip(*columns.values(), strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["a;b;c", *lines]))
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for part in (0, 1):
+        table = pa.table(columns).slice(6 * part, 6)
+        parquet.write_table(table, folder / f"{part}.parquet")
+    sql = f"SELECT * FROM '{folder}/*.parquet'"
+    ways = (
+        [str(tmp_path / "t.csv"), "--delimiter", ";", "--decimal", ","],
+        [str(folder)],
+        ["--db", "duckdb:", "--sql", sql],
+    )
+    found = [dpmic("pairwise", *words, "--json") for words in ways]
+    assert [result.exit_code for result in found] == [0, 0, 0], found[-1].output
+    assert len({result.stdout for result in found}) == 1
+    assert len(json.loads(found[0].stdout)["pairs"]) == 3
