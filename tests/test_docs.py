@@ -301,7 +301,7 @@ def test_pictures_are_small():
         *("dpmic_jax.results", "dpmic_jax.data.schema", "dpmic_jax.data.source"),
         *("dpmic_jax.dp.audit", "dpmic_jax.dp.noise", "dpmic_jax.dp.selection"),
         *("dpmic_jax.dp.information", "dpmic_jax.dp.max_information"),
-        *("dpmic_jax.causal", "dpmic_jax.minepy", "dpmic_jax.sklearn"),
+        *("dpmic_jax.causal", "dpmic_jax.frames", "dpmic_jax.minepy", "dpmic_jax.sklearn"),
     ],
 )
 def test_every_public_name_is_in_the_reference(package):

@@ -28,17 +28,21 @@ from dpmic_jax.mic.xlogx import Gains, exact_gains, gains_for
 
 
 def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
-    """MICe of two columns.
+    """MICe of two columns. Not private.
+
+    Calls that are repeated, as by `df.corr(method=dpmic_jax.mice)`, use compiled programs, which
+    serve columns of other lengths too and give the same bits. For a table, `pairwise` is faster.
 
     Args:
-      x, y: two columns of numbers, record by record.
+      x, y: two columns of numbers, record by record: arrays, or Series of pandas or polars.
       B: the most cells a grid may have, or a rule of n such as `power(0.6)`.
       c: how many times finer than the parts wanted the master partition is.
 
     Returns:
-      A number from 0 (independent) to 1 (one is a noiseless function of the other, and no value
-      of it is frequent). A column of few values has less, even with itself: a flag has the entropy
-      of its values, which is 1 only if they are balanced.
+      A number from 0 to 1, near 0 if the columns are independent. It is 1 only if the axis with
+      fewer parts is balanced and a noiseless function of the other. A column of few values that
+      are not balanced has less with every column, itself included: a flag at most its entropy,
+      which is 0.47 if one value has 10 % of the records (docs/distance.md, rare flags).
     """
     return _mic(x, y, MICe(B=B, c=c), None)
 
