@@ -135,8 +135,8 @@ def split_distance(
                 one += jnp.abs(scaled - number * c)
                 other += jnp.abs(scaled - k * c)
             scaled = (number + k) * total
-            one += _weighted(weight, jnp.abs(scaled - number * n))
-            other += _weighted(weight, jnp.abs(scaled - k * n))
+            one += weighted(weight, jnp.abs(scaled - number * n))
+            other += weighted(weight, jnp.abs(scaled - k * n))
             found = jnp.where(k <= number, jnp.minimum(one, other), _MOST)
             return jnp.minimum(smallest, found.min(axis=0))
 
@@ -148,7 +148,7 @@ def split_distance(
     return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n[0]))
 
 
-def _weighted(
+def weighted(
     weight: Integer[Array, "steps 1"], value: Integer[Array, "steps lanes"]
 ) -> Integer[Array, "steps lanes"]:
     """weight * value / 2^8, rounded down, in 32 bits."""

@@ -9,58 +9,21 @@ with the first column merged and the second fixed, then the other way round.
 """
 
 import math
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Integer
 
-from dpmic_jax.mic import counting
+from dpmic_jax.mic import at_once, counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.distance import Steps, split_distance
-from dpmic_jax.mic.grids import Bucket, Grid
-from dpmic_jax.mic.optimise import at_most, best_information, lanes_in_one_thread
-from dpmic_jax.mic.padding import rung
+from dpmic_jax.mic.grids import Bucket
+from dpmic_jax.mic.layout import Layout
+from dpmic_jax.mic.optimise import at_most, best_information
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.xlogx import Gains
-
-
-class Layout(NamedTuple):
-    """How a plan is laid out on a device; it changes the speed, never the result."""
-
-    buckets: tuple[Bucket, ...]
-    pairs: int  # room in a tile
-    lanes: int  # that are optimised side by side, at most
-    lane_by_lane: bool  # counted so: a CPU is three times faster that way, a GPU starves
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grids of the plan, in the order in which their scores are returned."""
-        return tuple(grid for bucket in self.buckets for grid in bucket.grids)
-
-    @property
-    def masters(self) -> tuple[int, ...]:
-        """The distinct master sizes of the plan, ascending."""
-        return tuple(sorted({grid.master for grid in self.grids}))
-
-    def lanes_of(self, bucket: Bucket) -> int:
-        """Lanes that are optimised side by side."""
-        if not self.lane_by_lane or bucket.parts == 1:
-            return self.lanes
-        return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
-
-    def room(self, bucket: Bucket) -> int:
-        """Lanes that a bucket has room for, on a rung to share programs."""
-        lanes = self.lanes_of(bucket)
-        return lanes * rung(-(-2 * self.pairs * len(bucket.grids) // lanes), 3)
-
-    @property
-    def cells(self) -> int:
-        """Of all counts of a tile."""
-        return sum(self.room(one) * one.master * one.rows for one in self.buckets)
-
 
 # Of every lane's grid.
 Counts = Integer[Array, "lanes master rows"]
@@ -72,15 +35,32 @@ Information = Integer[Array, "turns sizes side_by_side"]
 def counting_program(layout: Layout) -> Program:
     """`count`, for a tile that is split over devices by its pairs."""
     inputs = EVERYWHERE, SPLIT, SPLIT, SPLIT, EVERYWHERE
-    return Program(count, (("layout", layout),), inputs, SPLIT)
+    return Program(counting_of(layout), (("layout", layout),), inputs, SPLIT)
 
 
-def optimising_program(bucket: Bucket, lanes: int) -> Program:
-    """`optimise` or `distances`, for lanes that are split over devices."""
-    inputs = SPLIT, SPLIT, EVERYWHERE
+def counting_of(layout: Layout) -> Callable[..., BucketCounts]:
+    """`count`, or what does the same for a device that takes all lanes at once."""
+    return count if layout.lane_by_lane else at_once.count
+
+
+def optimising_program(
+    bucket: Bucket, lanes: int, *, together: bool = False, by_triton: bool = False
+) -> Program:
+    """`optimise` or `distances`, for lanes that are split over devices.
+
+    Args:
+      bucket: the grids.
+      lanes: how many are optimised side by side.
+      together: by the programs for devices that take all lanes at once.
+      by_triton: which have a kernel of their own for OptimizeAxis.
+    """
+    inputs, room = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
     if bucket.parts == 1:
-        return Program(distances, (("lanes", lanes),), inputs, SPLIT)
-    return Program(optimise, (("parts", bucket.parts), ("lanes", lanes)), inputs, SPLIT)
+        return Program(at_once.distances if together else distances, room, inputs, SPLIT)
+    settings = (("parts", bucket.parts), *room)
+    if not together:
+        return Program(optimise, settings, inputs, SPLIT)
+    return Program(at_once.optimise, (*settings, ("by_triton", by_triton)), inputs, SPLIT)
 
 
 def count(
@@ -133,7 +113,7 @@ def _count_directly(
     both = jnp.stack([first, second], axis=1)
     record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
     found = []
-    for bucket, masters, rows in _spots(layout):
+    for bucket, masters, rows in layout.spots():
         shape = layout.pairs, len(bucket.grids), 2
         # What each lane counts: size and column that is merged, size and column that is fixed.
         picks = [
@@ -147,10 +127,7 @@ def _count_directly(
 
         cells = bucket.master * bucket.rows
         total = jnp.zeros(layout.room(bucket) * cells, jnp.int32)
-        if layout.lane_by_lane:
-            total = _add_lane_by_lane(add, total, picks, cells, 2 * shape[1] * number[0])
-        else:
-            total = _add_grid_by_grid(add, total, picks, cells)
+        total = _add_lane_by_lane(add, total, picks, cells, 2 * shape[1] * number[0])
         found.append(total.reshape(-1, bucket.master, bucket.rows))
     return tuple(found)
 
@@ -164,17 +141,6 @@ def _add_lane_by_lane(add, total, picks, cells, number):
         return lax.dynamic_update_slice_in_dim(total, counts, i * cells, 0)
 
     return lax.fori_loop(0, number, lane, total)
-
-
-def _add_grid_by_grid(add, total, picks, cells):
-    pairs, grids, sides = picks[0].shape
-    first = np.arange(pairs * grids * sides, dtype=np.int32).reshape(pairs, grids, sides) * cells
-
-    def grid(i, total):
-        of_grid = [lax.dynamic_index_in_dim(some, i, 1, keepdims=False) for some in (*picks, first)]
-        return add(total, of_grid[:4], of_grid[4])
-
-    return lax.fori_loop(0, grids, grid, total)
 
 
 def _pick(
@@ -269,7 +235,7 @@ def _read_off(
     merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
     before = counting.prefix(total)
     found = []
-    for bucket, masters, rows in _spots(layout):
+    for bucket, masters, rows in layout.spots():
         counts = counting.read_off(
             before,
             edges.masters[masters][:, merged, : bucket.master + 1],
@@ -277,17 +243,6 @@ def _read_off(
         )
         found.append(counts.reshape(-1, bucket.master, bucket.rows))
     return found
-
-
-def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:
-    """Each bucket, with where the tables of codes or edges have its masters and rows."""
-    place = {size: index for index, size in enumerate(layout.masters)}
-    begin = 0
-    for bucket in layout.buckets:
-        masters = np.array([place[grid.master] for grid in bucket.grids], np.int32)
-        rows = np.arange(begin, begin + len(bucket.grids), dtype=np.int32)
-        begin += len(bucket.grids)
-        yield bucket, jnp.asarray(masters), jnp.asarray(rows)
 
 
 def optimise(

@@ -1,0 +1,237 @@
+"""The tile's programs for devices that take all lanes at once: a GPU, or a TPU.
+
+Such a device starves on a lane or a pair at a time, and waits for the host at every turn of a loop
+whose length is data. So these programs work on the whole room of a tile, in few kernels and in
+loops of fixed length; what only pads is computed too, and dropped by `kernel.entries`. They take
+and give what those of `kernel` do, to the same integers.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Integer
+
+from dpmic_jax.mic import triton
+from dpmic_jax.mic.coding import Codes, DirectCodes, FineCodes, FineEdges
+from dpmic_jax.mic.distance import CUTS, Steps, splits, weighted
+from dpmic_jax.mic.grids import Bucket
+from dpmic_jax.mic.layout import Layout
+from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic.xlogx import Gains
+
+# Of counts on the refinement that are made and read off at a time.
+REFINED_BYTES = 2**28
+# Of counts of a tile that are scattered to at a time, at most; indices are 32 bits.
+_MOST_CELLS = 2**30
+
+Counts = Integer[Array, "lanes master rows"]
+Edges = Integer[Array, "lanes rows_and_sum edges"]
+Information = Integer[Array, "turns sizes side_by_side"]
+
+
+def count(
+    columns: Codes,
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
+    number: Integer[Array, "1"],
+    n: Integer[Array, ""],
+    *,
+    layout: Layout,
+) -> tuple[Counts, ...]:
+    """`kernel.count`, of all pairs for which there is room."""
+    del number
+    both = jnp.stack([first, second], axis=1)
+    if isinstance(columns, DirectCodes):
+        return tuple(
+            _count_directly(columns, both, n, bucket, masters, rows)
+            for bucket, masters, rows in layout.spots()
+        )
+    spare = columns.codes.rows.shape[1] - n
+
+    def of_some(both):
+        total = jnp.zeros((len(both), *columns.empty.shape), jnp.int32)
+        total = _refine(total, columns.codes, both, spare)
+        return _read_off(total, columns.edges, both, layout)
+
+    return _some_at_a_time(of_some, both, math.prod(columns.empty.shape))
+
+
+def add_records(
+    total: Integer[Array, "pairs columns 2 rows"],
+    columns: FineCodes,
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
+    spare: Integer[Array, ""],
+) -> Integer[Array, "pairs columns 2 rows"]:
+    """`kernel.add_records`, for all pairs in one scatter."""
+    return _refine(total, columns, jnp.stack([first, second], axis=1), spare)
+
+
+def count_refined(
+    total: Integer[Array, "pairs columns 2 rows"],
+    edges: FineEdges,
+    first: Integer[Array, " pairs"],
+    second: Integer[Array, " pairs"],
+    number: Integer[Array, "1"],
+    *,
+    layout: Layout,
+) -> tuple[Counts, ...]:
+    """`kernel.count_refined`, of all pairs for which there is room."""
+    del number
+
+    def of_some(given):
+        total, both = given
+        return _read_off(total, edges, both, layout)
+
+    both = jnp.stack([first, second], axis=1)
+    return _some_at_a_time(of_some, (total, both), math.prod(total.shape[1:]))
+
+
+def optimise(
+    counts: Counts,
+    number: Integer[Array, "1"],
+    gains: Gains,
+    *,
+    parts: int,
+    lanes: int,
+    by_triton: bool,
+) -> Information:
+    """`kernel.optimise`, of all lanes for which there is room."""
+    del number
+    if by_triton:
+        return triton.best_information(edges_of(counts), parts, gains)[None]
+    some = counts.reshape(-1, lanes, *counts.shape[1:])
+    return lax.map(
+        lambda counts: best_information(jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains),
+        some,
+    )
+
+
+def edges_of(counts: Counts) -> Edges:
+    """Records of each row, and of all, before each edge."""
+    before = jnp.cumsum(jnp.swapaxes(counts, 1, 2), axis=2, dtype=jnp.int32)
+    before = jnp.concatenate([before, before.sum(axis=1, keepdims=True, dtype=jnp.int32)], axis=1)
+    return jnp.pad(before, ((0, 0), (0, 0), (1, 0)))
+
+
+def distances(
+    counts: Counts, number: Integer[Array, "1"], steps: Steps, *, lanes: int
+) -> Information:
+    """`kernel.distances`, of all lanes for which there is room: every split and t at once."""
+    del number
+    some = counts.reshape(-1, lanes, *counts.shape[1:])
+    return lax.map(lambda counts: _distances(jnp.moveaxis(counts, 0, 2), steps)[None], some)
+
+
+def _distances(
+    counts: Integer[Array, "parts others lanes"], steps: Steps
+) -> Integer[Array, " lanes"]:
+    """`distance.split_distance`, without loops."""
+    part = counts.sum(axis=0, dtype=jnp.int32)
+    n = part.sum(axis=0, dtype=jnp.int32)
+    sides = jnp.asarray(splits())[:, :, None, None]
+    near = jnp.where(sides, counts, 0).sum(axis=1, dtype=jnp.int32)
+    total = near.sum(axis=1, dtype=jnp.int32)
+    number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, :, None]
+    weight = steps.weights[None, :, None]
+
+    def distance(k, other):
+        """Of t = 1 / u, or with the sides exchanged."""
+        apart = 0
+        for j in range(part.shape[0]):
+            apart += jnp.abs((number + k) * near[:, None, j] - other * part[j])
+        return apart + weighted(weight, jnp.abs((number + k) * total[:, None] - other * n))
+
+    found = jnp.minimum(distance(k, number), distance(k, k))
+    found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=1)
+    one_sided = 2 * number * jnp.minimum(total, n - total)
+    price = jnp.where(np.arange(len(sides))[:, None] < CUTS, 0, steps.price)
+    return jnp.maximum((jnp.minimum(found, one_sided) - price).max(axis=0), 0)
+
+
+def _count_directly(
+    columns: DirectCodes,
+    both: Integer[Array, "pairs 2"],
+    n: Integer[Array, ""],
+    bucket: Bucket,
+    masters: Integer[Array, " grids"],
+    rows: Integer[Array, " grids"],
+) -> Counts:
+    """Every grid of a bucket in one scatter."""
+    shape = len(both), len(masters), 2
+    lanes, cells = math.prod(shape), bucket.master * bucket.rows
+    first = np.arange(lanes, dtype=np.uint32).reshape(shape)[..., None] * np.uint32(cells)
+    merged = _codes(columns.masters, masters[None, :, None], both[:, None])
+    fixed = _codes(columns.rows, rows[None, :, None], both[:, None, ::-1])
+    cell = first + merged * np.uint32(bucket.rows) + fixed
+    record = (jnp.arange(cell.shape[-1], dtype=jnp.int32) < n).astype(jnp.int32)
+    total = jnp.zeros(lanes * cells, jnp.int32)
+    total = total.at[cell].add(jnp.broadcast_to(record, cell.shape), mode="promise_in_bounds")
+    return total.reshape(lanes, bucket.master, bucket.rows)
+
+
+def _codes(
+    table: Integer[Array, "*sizes columns n"],
+    *lanes: Integer[Array, "*lanes"],
+) -> Integer[Array, "*lanes n"]:
+    """Codes of a column, in a size, for every lane."""
+    return table.at[lanes].get(mode="promise_in_bounds").astype(jnp.uint32)
+
+
+def _refine(
+    total: Integer[Array, "pairs columns 2 rows"],
+    columns: FineCodes,
+    both: Integer[Array, "pairs 2"],
+    spare: Integer[Array, ""],
+) -> Integer[Array, "pairs columns 2 rows"]:
+    """Add records, of which `spare` only pad, to counts on the refinement in one scatter."""
+    pairs, width, sides, height = total.shape
+    side = np.arange(sides, dtype=np.uint32)
+    pair = np.arange(pairs, dtype=np.uint32)[:, None] * np.uint32(width * sides)
+    merged, fixed = _codes(columns.masters, both), _codes(columns.rows, both[:, ::-1])
+    line = (pair + side)[..., None] + merged * np.uint32(sides)
+    cell = line * np.uint32(height) + fixed
+    total = total.reshape(-1).at[cell].add(1, mode="promise_in_bounds").reshape(total.shape)
+    return total.at[:, 0, :, 0].add(-spare)
+
+
+def _read_off(
+    total: Integer[Array, "pairs columns 2 rows"],
+    edges: FineEdges,
+    both: Integer[Array, "pairs 2"],
+    layout: Layout,
+) -> tuple[Counts, ...]:
+    """The counts of some pairs on every grid, bucket by bucket."""
+    pairs, width, sides, height = total.shape
+    before = jnp.cumsum(jnp.cumsum(total, axis=3), axis=1).reshape(-1)
+    pair = np.arange(pairs, dtype=np.int32)[:, None, None, None, None] * np.int32(width)
+    side = np.arange(sides, dtype=np.int32)[:, None, None]
+    found = []
+    for bucket, masters, rows in layout.spots():
+        at = jnp.expand_dims(both, 1), jnp.expand_dims(both[:, ::-1], 1)
+        column = edges.masters[masters[None, :, None], at[0], : bucket.master + 1][..., None]
+        row = edges.rows[rows[None, :, None], at[1], : bucket.rows + 1][..., None, :]
+        spot = ((pair + column.astype(jnp.int32) - 1) * sides + side) * height + row - 1
+        # Before the first column and row there are none.
+        none = (column == 0) | (row == 0)
+        corner = before.at[jnp.where(none, 0, spot)].get(mode="promise_in_bounds")
+        corner = jnp.where(none, 0, corner)
+        by_column = corner[..., 1:, :] - corner[..., :-1, :]
+        counts = by_column[..., 1:] - by_column[..., :-1]
+        found.append(counts.reshape(-1, bucket.master, bucket.rows))
+    return tuple(found)
+
+
+def _some_at_a_time(of_some, given, cells: int) -> tuple[Counts, ...]:
+    """What is found of all pairs, of which as many are worked on at a time as there is room for."""
+    pairs = len(jax.tree.leaves(given)[0])
+    turns = min(pairs, -(-4 * cells * pairs // REFINED_BYTES))
+    while pairs % turns:
+        turns += 1
+    if turns == 1:
+        return of_some(given)
+    parts = jax.tree.map(lambda array: array.reshape(turns, -1, *array.shape[1:]), given)
+    return tuple(found.reshape(-1, *found.shape[2:]) for found in lax.map(of_some, parts))
