@@ -21,17 +21,18 @@ BYTES = {"pred": 1, "token": 0} | {
     }.items()
     for bits in sizes
 }
+SECTOR = 32  # bytes that a memory moves, if only one of them is wanted
 _SHAPE = re.compile(rf"({'|'.join(BYTES)})\[([0-9,]*)\]")
 # What computes an element each; others move it.
 ARITHMETIC = frozenset(
-    "add subtract multiply divide maximum minimum and or xor not negate abs compare select "
-    "shift-left shift-right-logical shift-right-arithmetic convert log exponential power sqrt "
-    "clamp remainder".split()
+    ("add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor", "not")
+    + ("negate", "abs", "compare", "select", "shift-left", "shift-right-logical", "convert")
+    + ("shift-right-arithmetic", "log", "exponential", "power", "sqrt", "clamp", "remainder")
 )
 # What launches nothing.
 FREE = frozenset(
-    "parameter constant tuple get-tuple-element bitcast after-all add-dependency partition-id "
-    "replica-id iota".split()
+    ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all")
+    + ("add-dependency", "partition-id", "replica-id", "opt-barrier")
 )
 
 
@@ -109,9 +110,7 @@ class Module:
         kind = next(
             (kind for kind in ("scatter", "reduce-window", "reduce") if kind in operations), "loop"
         )
-        return Kernel(
-            one.name, kind, times, _moved(body), self._operations(body), _updates(body)
-        )
+        return Kernel(one.name, kind, times, _moved(body), self._operations(body), _updates(body))
 
     def _operations(self, body: list[Instruction]) -> int:
         shapes, total = {one.name: one.shape for one in body}, 0
@@ -140,10 +139,17 @@ def _moved(body: list[Instruction]) -> int:
     def read(name: str, whole: int) -> int:
         total = 0
         for user, place in users[name]:
-            if user.operation in ("dynamic-slice", "slice", "gather") and place == 0:
+            if user.operation in ("dynamic-slice", "slice") and place == 0:
                 total += _bytes(user.shape)
-            elif user.operation in ("dynamic-update-slice", "scatter", "tuple") and place == 0:
-                pass  # in place
+            elif user.operation == "gather" and place == 0:
+                slices = re.search(r"slice_sizes=\{([\d,]*)\}", user.rest)[1].split(",")
+                once = math.prod(map(int, slices)) * _bytes(user.shape) // _elements(user.shape)
+                total += _elements(user.shape) // math.prod(map(int, slices)) * max(once, SECTOR)
+            elif user.operation in ("dynamic-update-slice", "scatter") and place == 0:
+                if user not in ends:  # what is written to is not read
+                    return whole
+            elif user.operation == "tuple":
+                pass
             elif user.operation in ("bitcast", "reshape"):
                 total += read(user.name, whole)
             else:
@@ -151,18 +157,21 @@ def _moved(body: list[Instruction]) -> int:
         return min(total, whole)
 
     def written(one: Instruction) -> int:
-        if one.operation in ("bitcast", "reshape") and one.operands[0] in by_name:
-            return written(by_name[one.operands[0]])
         if one.operation == "dynamic-update-slice":
             return _bytes(by_name[one.operands[1]].shape)
         if one.operation == "scatter":
             return 2 * _bytes(by_name[one.operands[-1]].shape)
         return _bytes(one.shape)
 
+    def end(one: Instruction) -> Instruction:
+        moves = one.operation in ("bitcast", "reshape") and one.operands[0] in by_name
+        return end(by_name[one.operands[0]]) if moves else one
+
     root = next(one for one in body if one.is_root)
     roots = [by_name[name] for name in root.operands] if root.operation == "tuple" else [root]
+    ends = [end(one) for one in roots]
     inputs = (one for one in body if one.operation == "parameter")
-    return sum(map(written, roots)) + sum(read(one.name, _bytes(one.shape)) for one in inputs)
+    return sum(map(written, ends)) + sum(read(one.name, _bytes(one.shape)) for one in inputs)
 
 
 def _updates(body: list[Instruction]) -> int:

@@ -59,7 +59,9 @@ def readme_case(name: str) -> Task:
     case = CASES[name]
     X = case.load()
     columns, statistic = [np.ascontiguousarray(column) for column in X.T], statistic_of(case)
-    cut = statistic.cut(columns, bounds_of(X)) if case.statistic == "MICr" else statistic.cut(columns)
+    cut = (
+        statistic.cut(columns, bounds_of(X)) if case.statistic == "MICr" else statistic.cut(columns)
+    )
     return Task(cut, fast_gains(cut.n), len(all_pairs(X.shape[1])))
 
 

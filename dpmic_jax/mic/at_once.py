@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Integer
 
-from dpmic_jax.mic import triton
+from dpmic_jax.mic import optimise_triton, prefix_triton
 from dpmic_jax.mic.coding import Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.distance import CUTS, Steps, splits, weighted
 from dpmic_jax.mic.grids import Bucket
@@ -23,7 +23,7 @@ from dpmic_jax.mic.optimise import best_information
 from dpmic_jax.mic.xlogx import Gains
 
 # Of counts on the refinement that are made and read off at a time.
-REFINED_BYTES = 2**28
+REFINED_BYTES = 2**29
 # Of counts of a tile that are scattered to at a time, at most; indices are 32 bits.
 _MOST_CELLS = 2**30
 
@@ -49,11 +49,9 @@ def count(
             _count_directly(columns, both, n, bucket, masters, rows)
             for bucket, masters, rows in layout.spots()
         )
-    spare = columns.codes.rows.shape[1] - n
-
     def of_some(both):
         total = jnp.zeros((len(both), *columns.empty.shape), jnp.int32)
-        total = _refine(total, columns.codes, both, spare)
+        total = _refine(total, columns.codes, both, n)
         return _read_off(total, columns.edges, both, layout)
 
     return _some_at_a_time(of_some, both, math.prod(columns.empty.shape))
@@ -67,7 +65,8 @@ def add_records(
     spare: Integer[Array, ""],
 ) -> Integer[Array, "pairs columns 2 rows"]:
     """`kernel.add_records`, for all pairs in one scatter."""
-    return _refine(total, columns, jnp.stack([first, second], axis=1), spare)
+    n = columns.rows.shape[1] - spare
+    return _refine(total, columns, jnp.stack([first, second], axis=1), n)
 
 
 def count_refined(
@@ -102,7 +101,7 @@ def optimise(
     """`kernel.optimise`, of all lanes for which there is room."""
     del number
     if by_triton:
-        return triton.best_information(edges_of(counts), parts, gains)[None]
+        return optimise_triton.best_information(edges_of(counts), parts, gains)[None]
     some = counts.reshape(-1, lanes, *counts.shape[1:])
     return lax.map(
         lambda counts: best_information(jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains),
@@ -167,10 +166,17 @@ def _count_directly(
     merged = _codes(columns.masters, masters[None, :, None], both[:, None])
     fixed = _codes(columns.rows, rows[None, :, None], both[:, None, ::-1])
     cell = first + merged * np.uint32(bucket.rows) + fixed
+    return _added(jnp.zeros((lanes, bucket.master, bucket.rows), jnp.int32), cell, n)
+
+
+def _added(
+    total: Integer[Array, "*cells"], cell: Integer[Array, "*lanes n_up"], n: Integer[Array, ""]
+) -> Integer[Array, "*cells"]:
+    """Counts, and the first n records of every lane in their cells."""
     record = (jnp.arange(cell.shape[-1], dtype=jnp.int32) < n).astype(jnp.int32)
-    total = jnp.zeros(lanes * cells, jnp.int32)
-    total = total.at[cell].add(jnp.broadcast_to(record, cell.shape), mode="promise_in_bounds")
-    return total.reshape(lanes, bucket.master, bucket.rows)
+    record = jnp.broadcast_to(record, cell.shape)
+    added = total.reshape(-1).at[cell].add(record, mode="promise_in_bounds")
+    return added.reshape(total.shape)
 
 
 def _codes(
@@ -185,17 +191,16 @@ def _refine(
     total: Integer[Array, "pairs columns 2 rows"],
     columns: FineCodes,
     both: Integer[Array, "pairs 2"],
-    spare: Integer[Array, ""],
+    n: Integer[Array, ""],
 ) -> Integer[Array, "pairs columns 2 rows"]:
-    """Add records, of which `spare` only pad, to counts on the refinement in one scatter."""
+    """Add the first n records to counts on the refinement, in one scatter."""
     pairs, width, sides, height = total.shape
     side = np.arange(sides, dtype=np.uint32)
     pair = np.arange(pairs, dtype=np.uint32)[:, None] * np.uint32(width * sides)
     merged, fixed = _codes(columns.masters, both), _codes(columns.rows, both[:, ::-1])
     line = (pair + side)[..., None] + merged * np.uint32(sides)
     cell = line * np.uint32(height) + fixed
-    total = total.reshape(-1).at[cell].add(1, mode="promise_in_bounds").reshape(total.shape)
-    return total.at[:, 0, :, 0].add(-spare)
+    return _added(total, cell, n)
 
 
 def _read_off(
@@ -206,7 +211,7 @@ def _read_off(
 ) -> tuple[Counts, ...]:
     """The counts of some pairs on every grid, bucket by bucket."""
     pairs, width, sides, height = total.shape
-    before = jnp.cumsum(jnp.cumsum(total, axis=3), axis=1).reshape(-1)
+    before = (prefix_triton.prefix_sums if layout.triton else _prefix_sums)(total).reshape(-1)
     pair = np.arange(pairs, dtype=np.int32)[:, None, None, None, None] * np.int32(width)
     side = np.arange(sides, dtype=np.int32)[:, None, None]
     found = []
@@ -223,6 +228,14 @@ def _read_off(
         counts = by_column[..., 1:] - by_column[..., :-1]
         found.append(counts.reshape(-1, bucket.master, bucket.rows))
     return tuple(found)
+
+
+def _prefix_sums(
+    counts: Integer[Array, "pairs columns sides rows"],
+) -> Integer[Array, "pairs columns sides rows"]:
+    """How many records lie up to each column and each row."""
+    # XLA would sum up again for every bucket what it reads off.
+    return lax.optimization_barrier(jnp.cumsum(jnp.cumsum(counts, axis=3), axis=1))
 
 
 def _some_at_a_time(of_some, given, cells: int) -> tuple[Counts, ...]:
