@@ -25,14 +25,18 @@ SECTOR = 32  # bytes that a memory moves, if only one of them is wanted
 _SHAPE = re.compile(rf"({'|'.join(BYTES)})\[([0-9,]*)\]")
 # What computes an element each; others move it.
 ARITHMETIC = frozenset(
-    ("add", "subtract", "multiply", "divide", "maximum", "minimum", "and", "or", "xor", "not")
-    + ("negate", "abs", "compare", "select", "shift-left", "shift-right-logical", "convert")
-    + ("shift-right-arithmetic", "log", "exponential", "power", "sqrt", "clamp", "remainder")
+    """
+    add subtract multiply divide maximum minimum and or xor not negate abs compare select clamp
+    shift-left shift-right-logical shift-right-arithmetic convert log exponential power sqrt
+    remainder
+    """.split()  # noqa: SIM905 - a table
 )
 # What launches nothing.
 FREE = frozenset(
-    ("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all")
-    + ("add-dependency", "partition-id", "replica-id", "opt-barrier")
+    """
+    parameter constant tuple get-tuple-element bitcast after-all add-dependency partition-id
+    replica-id opt-barrier
+    """.split()  # noqa: SIM905
 )
 
 

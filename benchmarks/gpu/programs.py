@@ -1,4 +1,4 @@
-"""The programs that scoring pairs runs on a GPU, as they are laid out there, and compiled for one."""
+"""The programs that run on a GPU, as they are laid out there, and compiled for one."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,11 @@ from jax.sharding import Mesh, NamedSharding
 
 from benchmarks.engine import CASES, all_pairs, bounds_of, statistic_of
 from dpmic_jax import MICr
+from dpmic_jax.dp.rng.keys import seeded_key
+from dpmic_jax.mechanisms import release
 from dpmic_jax.mic import batch, streaming
 from dpmic_jax.mic.grids import ladder
-from dpmic_jax.mic.programs import Call
+from dpmic_jax.mic.programs import EVERYWHERE, Call, Program
 from dpmic_jax.mic.statistics import MICrAndDistance
 from dpmic_jax.mic.xlogx import exact_gains, fast_gains
 
@@ -43,6 +45,11 @@ class Step(NamedTuple):
 
     call: Call
     times: int
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+        return self.call[0].function.__name__
 
 
 def described(name: str) -> Any:
@@ -81,23 +88,43 @@ TASKS = {
 
 
 def scoring(task: Task, device: Any) -> dict[str, list[Step]]:
-    """Steps of `batch.scorer`, for MICe or MICr and for the distance."""
-    with _kept() as (kept, _):
+    """The steps of `batch.scorer`: for MICe or MICr, and for the distance."""
+    with _kept() as kept:
         scorer = batch.scorer(task.cut, task.gains, devices=[device], pairs=task.pairs)
     parts = getattr(scorer, "parts", [scorer])
     tiles = len(scorer.tiles(np.zeros((task.pairs, 2), np.int32), scorer.most))
+    names = ["distance" if part.layout.grids[0].parts == 1 else "MIC" for part in parts]
     return {
-        _name(part): [Step(call, tiles) for call in calls]
-        for part, calls in zip(parts, kept, strict=True)
+        name: [Step(call, tiles) for call in calls] for name, calls in zip(names, kept, strict=True)
     }
 
 
-def _name(part: batch.Scorer) -> str:
-    return "distance" if part.layout.grids[0].parts == 1 else "MIC"
+def streaming_steps(task: Task, device: Any, rows: int = 4096, group: int = 1024) -> list[Step]:
+    """The steps of `streaming.score_batches`, of groups of pairs and of batches of records."""
+    pairs = np.zeros((group, 2), np.int32)
+    mesh = Mesh(np.array([device]), ("pairs",))
+    with _kept() as kept:
+        one = streaming._Pass(task.cut, task.cut.n, pairs, group, task.gains, task.cut.n, mesh)
+    batches, groups = -(-task.cut.n // rows), -(-task.pairs // group)
+    tiles = groups * len(one.shares)
+    add, *others = kept[0]
+    return [Step(add, tiles * batches), *(Step(call, tiles) for call in others)]
+
+
+def noise_steps(pairs: int) -> list[Step]:
+    """The steps of cube noise for some pairs: keys, then words."""
+    columns = jax.ShapeDtypeStruct((pairs,), np.uint32)
+    key = jax.eval_shape(lambda: seeded_key(0))
+    keys = jax.eval_shape(release._pair_keys, key, columns, columns)
+    calls = (release._pair_keys, (key, columns, columns)), (release._pair_words, (keys,))
+    return [
+        Step((Program(function, (), (EVERYWHERE,) * len(given), EVERYWHERE), given), 1)
+        for function, given in calls
+    ]
 
 
 @contextmanager
-def _kept() -> Iterator[tuple[list[list[Call]], None]]:
+def _kept() -> Iterator[list[list[Call]]]:
     """Programs that would be compiled, and nothing put on a device."""
     kept: list[list[Call]] = []
 
@@ -105,23 +132,32 @@ def _kept() -> Iterator[tuple[list[list[Call]], None]]:
         kept.append(list(calls))
         return [None] * len(calls)
 
+    def stay(mesh: Mesh, arrays: Any) -> Any:
+        return arrays
+
     with (
         mock.patch.object(batch, "compiled_together", keep),
-        mock.patch.object(batch, "on_devices", lambda mesh, arrays: arrays),
-        mock.patch.object(streaming, "on_devices", lambda mesh, arrays: arrays),
+        mock.patch.object(batch, "on_devices", stay),
+        mock.patch.object(streaming, "on_devices", stay),
+        mock.patch.object(jax, "device_put", lambda array, where: array),
     ):
-        yield kept, None
+        yield kept
 
 
-def compiled(call: Call, device: Any) -> jax.stages.Compiled:
-    """A program, compiled for a device that need not be there."""
+def traced(call: Call, device: Any) -> jax.stages.Traced:
+    """A program, for a device that need not be there."""
     program, arguments = call
     mesh = Mesh(np.array([device]), ("pairs",))
     placed = [
         jax.tree.map(partial(_shaped, where=NamedSharding(mesh, spec)), argument)
         for argument, spec in zip(arguments, program.inputs, strict=True)
     ]
-    return program.on(mesh).lower(*placed).compile()
+    return program.on(mesh).trace(*placed)
+
+
+def compiled(call: Call, device: Any) -> jax.stages.Compiled:
+    """A program, compiled for a device that need not be there."""
+    return traced(call, device).lower().compile()
 
 
 def _shaped(array: Any, where: NamedSharding) -> jax.ShapeDtypeStruct:

@@ -162,7 +162,7 @@ def _count_directly(
     """Every grid of a bucket in one scatter."""
     shape = len(both), len(masters), 2
     lanes, cells = math.prod(shape), bucket.master * bucket.rows
-    first = np.arange(lanes, dtype=np.uint32).reshape(shape)[..., None] * np.uint32(cells)
+    first = jnp.arange(lanes, dtype=jnp.uint32).reshape(shape)[..., None] * np.uint32(cells)
     merged = _codes(columns.masters, masters[None, :, None], both[:, None])
     fixed = _codes(columns.rows, rows[None, :, None], both[:, None, ::-1])
     cell = first + merged * np.uint32(bucket.rows) + fixed
@@ -195,8 +195,8 @@ def _refine(
 ) -> Integer[Array, "pairs columns 2 rows"]:
     """Add the first n records to counts on the refinement, in one scatter."""
     pairs, width, sides, height = total.shape
-    side = np.arange(sides, dtype=np.uint32)
-    pair = np.arange(pairs, dtype=np.uint32)[:, None] * np.uint32(width * sides)
+    side = jnp.arange(sides, dtype=jnp.uint32)
+    pair = jnp.arange(pairs, dtype=jnp.uint32)[:, None] * np.uint32(width * sides)
     merged, fixed = _codes(columns.masters, both), _codes(columns.rows, both[:, ::-1])
     line = (pair + side)[..., None] + merged * np.uint32(sides)
     cell = line * np.uint32(height) + fixed
@@ -212,7 +212,7 @@ def _read_off(
     """The counts of some pairs on every grid, bucket by bucket."""
     pairs, width, sides, height = total.shape
     before = (prefix_triton.prefix_sums if layout.triton else _prefix_sums)(total).reshape(-1)
-    pair = np.arange(pairs, dtype=np.int32)[:, None, None, None, None] * np.int32(width)
+    pair = jnp.arange(pairs, dtype=jnp.int32)[:, None, None, None, None] * np.int32(width)
     side = np.arange(sides, dtype=np.int32)[:, None, None]
     found = []
     for bucket, masters, rows in layout.spots():
