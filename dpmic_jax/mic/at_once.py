@@ -129,10 +129,10 @@ def _distances(
     counts: Integer[Array, "parts others lanes"], steps: Steps
 ) -> Integer[Array, " lanes"]:
     """`distance.split_distance`, without loops."""
-    part = counts.sum(axis=0, dtype=jnp.int32)
-    n = part.sum(axis=0, dtype=jnp.int32)
+    part = counts.sum(axis=0, dtype=jnp.int32)[None]  # by splits, others and lanes
+    n = part.sum(axis=1, dtype=jnp.int32)
     sides = jnp.asarray(splits())[:, :, None, None]
-    near = jnp.where(sides, counts, 0).sum(axis=1, dtype=jnp.int32)
+    near = jnp.where(sides, counts[None], 0).sum(axis=1, dtype=jnp.int32)
     total = near.sum(axis=1, dtype=jnp.int32)
     number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, :, None]
     weight = steps.weights[None, :, None]
@@ -140,9 +140,10 @@ def _distances(
     def distance(k, other):
         """Of t = 1 / u, or with the sides exchanged."""
         apart = 0
-        for j in range(part.shape[0]):
-            apart += jnp.abs((number + k) * near[:, None, j] - other * part[j])
-        return apart + weighted(weight, jnp.abs((number + k) * total[:, None] - other * n))
+        for j in range(part.shape[1]):
+            apart += jnp.abs((number + k) * near[:, None, j] - other * part[:, None, j])
+        beyond = jnp.abs((number + k) * total[:, None] - other * n[:, None])
+        return apart + weighted(weight, beyond)
 
     found = jnp.minimum(distance(k, number), distance(k, k))
     found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=1)
@@ -198,7 +199,7 @@ def _refine(
     side = jnp.arange(sides, dtype=jnp.uint32)
     pair = jnp.arange(pairs, dtype=jnp.uint32)[:, None] * np.uint32(width * sides)
     merged, fixed = _codes(columns.masters, both), _codes(columns.rows, both[:, ::-1])
-    line = (pair + side)[..., None] + merged * np.uint32(sides)
+    line = (pair + side[None])[..., None] + merged * np.uint32(sides)
     cell = line * np.uint32(height) + fixed
     return _added(total, cell, n)
 
@@ -213,7 +214,7 @@ def _read_off(
     pairs, width, sides, height = total.shape
     before = (prefix_triton.prefix_sums if layout.triton else _prefix_sums)(total).reshape(-1)
     pair = jnp.arange(pairs, dtype=jnp.int32)[:, None, None, None, None] * np.int32(width)
-    side = np.arange(sides, dtype=np.int32)[:, None, None]
+    side = np.arange(sides, dtype=np.int32)[None, None, :, None, None]
     found = []
     for bucket, masters, rows in layout.spots():
         at = jnp.expand_dims(both, 1), jnp.expand_dims(both[:, ::-1], 1)

@@ -72,7 +72,7 @@ def _layout_at_once(layout: Layout, memory: int) -> Layout:
     held = 4 * (one.cells + 4 * largest)
     most = max(1, min(memory // (2 * WORKERS * held), (2**31 - 1) // largest))
     tiles = -(-layout.pairs // most)
-    return layout._replace(pairs=min(most, rung(-(-layout.pairs // tiles), 3)))
+    return layout._replace(pairs=min(most, rung(-(-layout.pairs // tiles), 4)))
 
 
 def score_pairs(
@@ -157,7 +157,7 @@ class Optimiser:
         n: int | None = None,
     ):
         _keep_memory()
-        self._layout, self._devices, self._gains = layout, mesh.size, gains
+        self.layout, self._devices, self._gains = layout, mesh.size, gains
         number = np.zeros(mesh.size, np.int32)
         # Only grids that are scored by their distance need to know n.
         of_distance = on_devices(mesh, self._steps(n)) if n else None
@@ -183,14 +183,14 @@ class Optimiser:
     def _steps(self, n: int) -> Steps:
         """The values of t: padded where they are looped over, and not where all are tried."""
         found = steps(n)
-        all_ = len(found.weights) if self._layout.lane_by_lane else int(found.number)
+        all_ = len(found.weights) if self.layout.lane_by_lane else int(found.number)
         return found._replace(weights=found.weights[:all_])
 
     def __call__(
         self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
     ) -> Int[np.ndarray, "entries 2 some"]:
         """Information (`kernel.entries`) of `number` pairs on each device."""
-        layout = self._layout
+        layout = self.layout
         found = [
             program(some, 2 * len(bucket.grids) * number, table)
             for program, some, bucket, table in zip(
@@ -205,12 +205,12 @@ class Optimiser:
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
 
     def _joined_shapes(self) -> tuple[jax.ShapeDtypeStruct, ...]:
-        shapes = map(self._layout.shape, self._layout.buckets)
+        shapes = map(self.layout.shape, self.layout.buckets)
         return tuple(_shaped(turns * self._devices, *rest) for turns, *rest in shapes)
 
     def _fetched(self, found: Sequence[jax.Array]) -> list[list[Int[np.ndarray, "_ _ _"]]]:
         """What each device has found, bucket by bucket: off a GPU in one array, as each waits."""
-        layout, devices = self._layout, self._devices
+        layout, devices = self.layout, self._devices
         if layout.lane_by_lane:
             return [np.split(np.asarray(some), devices) for some in found]
         shapes = [layout.shape(bucket) for bucket in layout.buckets]
