@@ -63,9 +63,7 @@ def test_a_gpus_programs_give_the_bits_of_a_cpu(
 @pytest.mark.parametrize("triton", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_streaming_on_a_gpu_gives_the_bits_of_a_cpu(expected, triton, monkeypatch):
     like_a_gpu(monkeypatch, triton=triton)
-    found = streaming.score_batches(
-        lambda: cuts(70), PAIRS, exact_gains(N), n=N, rows=70, group=15
-    )
+    found = streaming.score_batches(lambda: cuts(70), PAIRS, exact_gains(N), n=N, rows=70, group=15)
     np.testing.assert_array_equal(np.concatenate(list(found), axis=2), expected)
 
 
