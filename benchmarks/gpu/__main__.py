@@ -26,7 +26,7 @@ def main() -> None:
     options = parser.parse_args()
     print(
         f"{'':<6}{'task':<26}{'of':<11}{'pairs':>6}{'launches':>10}{'a pair':>8}{'kB':>7}{'kop':>8}"
-        f"{'MB':>6}{'pairs/s':>9}{'cautious':>9}{'regs':>5}{'spill':>6}{'asked':>6}"
+        f"{'MB':>6}{'pairs/s':>9}{'cautious':>9}{'regs':>5}{'spill':>6}{'XLA':>6}{'asked':>6}"
     )
     found = []
     for device in options.device or ["a100", "h100"]:
@@ -38,7 +38,7 @@ def main() -> None:
                 f"{cost.launches / pairs:>8.3f}{cost.bytes / pairs / 1e3:>7.0f}"
                 f"{cost.operations / pairs / 1e3:>8.0f}{row.memory / 1e6:>6.0f}"
                 f"{pairs / cost.seconds:>9.0f}{pairs / cost.cautious:>9.0f}"
-                f"{row.registers:>5}{row.spilled:>6}{cost.unknown:>6}",
+                f"{row.registers:>5}{row.kernel_spills:>6}{row.spills:>6}{cost.unknown:>6}",
                 flush=True,
             )
             found.append(row.kept)

@@ -78,6 +78,8 @@ def _snappy(packed: bytes, at: int) -> tuple[bytes, int]:
 def _in_elf(elf: bytes) -> dict[str, Compiled]:
     (table,) = struct.unpack_from("<Q", elf, 0x28)
     size, number, names = struct.unpack_from("<HHH", elf, 0x3A)
+    if size != 64 or table + number * size > len(elf):
+        raise ValueError("expected a cubin")
     # name, kind, flags, address, offset, size, link, info, alignment, size of an entry
     sections = [struct.unpack_from("<IIQQQQIIQQ", elf, table + i * size) for i in range(number)]
 

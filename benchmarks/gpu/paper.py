@@ -1,5 +1,6 @@
 """Costs of whole tasks on paper: `python -m benchmarks.gpu` prints them and keeps them."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -9,6 +10,8 @@ from benchmarks.gpu import cubin, pallas, programs
 from benchmarks.gpu.model import Cost, Device, cost_of
 from benchmarks.gpu.programs import HERE, Step
 from dpmic_jax.mic import backends
+
+NONE = cubin.Compiled(0, 0)
 
 
 class Row(NamedTuple):
@@ -21,7 +24,8 @@ class Row(NamedTuple):
       cost: of all pairs.
       memory: bytes of the program that takes most, with its arguments and results.
       registers: of a thread of the Pallas kernel that takes most.
-      spilled: bytes of memory that a thread of any kernel takes for want of registers.
+      kernel_spills: bytes of memory that a thread of one takes for want of registers.
+      spills: and one of any kernel, XLA's included.
     """
 
     device: str
@@ -32,7 +36,8 @@ class Row(NamedTuple):
     cost: Cost
     memory: int
     registers: int
-    spilled: int
+    kernel_spills: int
+    spills: int
 
     @property
     def kept(self) -> dict[str, Any]:
@@ -71,9 +76,20 @@ def _row(
         found += cubin.kernels(done.runtime_executable().serialize()).items()
     if not found:
         raise ValueError("expected machine code: its format has changed, see `cubin`")
-    ours = [each.registers for name, each in found if name.startswith("kernel")]
-    spilled = max(each.spilled for _, each in found)
-    return Row(device, task, part, kernels, pairs, cost, memory, max(ours, default=0), spilled)
+    # Pallas names a kernel after its function.
+    ours = [each for name, each in found if re.fullmatch(r"kernel(_\d+)?", name)] or [NONE]
+    return Row(
+        device,
+        task,
+        part,
+        kernels,
+        pairs,
+        cost,
+        memory,
+        max(each.registers for each in ours),
+        max(each.spilled for each in ours),
+        max(each.spilled for _, each in found),
+    )
 
 
 @contextmanager

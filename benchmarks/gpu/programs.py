@@ -101,6 +101,7 @@ def scoring(task: Task, device: Any) -> dict[str, list[Step]]:
 
 def streaming_steps(task: Task, device: Any, rows: int = 4096, group: int = 1024) -> list[Step]:
     """The steps of `streaming.score_batches`, of groups of pairs and of batches of records."""
+    group = min(group, task.pairs)
     pairs = np.zeros((group, 2), np.int32)
     mesh = Mesh(np.array([device]), ("pairs",))
     with _kept() as kept:
