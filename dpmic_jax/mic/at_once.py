@@ -20,7 +20,7 @@ from dpmic_jax.mic.distance import CUTS, Steps, splits, weighted
 from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.optimise import best_information
-from dpmic_jax.mic.xlogx import Gains
+from dpmic_jax.mic.xlogx import ExactGains, FastGains, Gains
 
 # Of counts on the refinement that are made and read off at a time.
 REFINED_BYTES = 2**29
@@ -49,6 +49,7 @@ def count(
             _count_directly(columns, both, n, bucket, masters, rows)
             for bucket, masters, rows in layout.spots()
         )
+
     def of_some(both):
         total = jnp.zeros((len(both), *columns.empty.shape), jnp.int32)
         total = _refine(total, columns.codes, both, n)
@@ -100,7 +101,7 @@ def optimise(
 ) -> Information:
     """`kernel.optimise`, of all lanes for which there is room."""
     del number
-    if by_triton:
+    if by_triton and isinstance(gains, FastGains | ExactGains):
         return optimise_triton.best_information(edges_of(counts), parts, gains)[None]
     some = counts.reshape(-1, lanes, *counts.shape[1:])
     return lax.map(
@@ -135,7 +136,7 @@ def _distances(
     near = jnp.where(sides, counts[None], 0).sum(axis=1, dtype=jnp.int32)
     total = near.sum(axis=1, dtype=jnp.int32)
     number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, :, None]
-    weight = steps.weights[None, :, None]
+    weight = jnp.asarray(steps.weights)[None, :, None]
 
     def distance(k, other):
         """Of t = 1 / u, or with the sides exchanged."""

@@ -6,6 +6,7 @@ a GPU without its kernels, and its costs, for want of others.
 """
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from dpmic_jax.mic.grids import Bucket, cpu_seconds
@@ -72,11 +73,7 @@ def backend(platform: str) -> Backend:
 
 def _has_triton() -> bool:
     """Whether this JAX has Triton, which JAX 0.11 deprecates: without it XLA's program is used."""
-    try:
-        from jax.experimental.pallas import triton  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("jax.experimental.pallas.triton") is not None
 
 
 def memory_of(device: Device) -> int:

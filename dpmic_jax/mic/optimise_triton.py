@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Int, Num
 
 from dpmic_jax.mic.optimise import IMPOSSIBLE
-from dpmic_jax.mic.xlogx import FastGains, Gains
+from dpmic_jax.mic.xlogx import ExactGains, FastGains
 
 # Threads of a warp. Half of it is the smallest chunk, as little is wasted on edges before s.
 _WARP = 32
@@ -41,7 +41,7 @@ def chunk_of(edges: int, parts: int) -> int:
 def best_information(
     edge_counts: Int[Array, "lanes rows_and_sum edges"],
     parts: int,
-    gains: Gains,
+    gains: FastGains | ExactGains,
     *,
     interpret: bool = False,
 ) -> Int[Array, "sizes lanes"]:
@@ -50,7 +50,7 @@ def best_information(
     Args:
       edge_counts: records of each row, and of all, before each edge of the master columns.
       parts: the most columns to merge into; static, at least 2.
-      gains: how phi is evaluated: `FastGains` or `ExactGains`.
+      gains: how phi is evaluated.
       interpret: run by XLA, operation by operation, on any device.
     """
     from jax.experimental import pallas as pl
@@ -103,7 +103,9 @@ def _shaped(*shape: int) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, np.int32)
 
 
-def _parts_of(gains: Gains) -> tuple[Array, Callable[..., Any], Callable[..., Any]]:
+def _parts_of(
+    gains: FastGains | ExactGains,
+) -> tuple[Array, Callable[..., Any], Callable[..., Any]]:
     """What a kernel has to be given, phi, and units: the kernel reads its data by reference."""
     if isinstance(gains, FastGains):
         return (
@@ -126,7 +128,7 @@ def _to_two_parts(
         both = first[place] + rest[place]
         true = _places(shape, place) <= last
         found = jnp.maximum(found, jnp.where(true, both, _LEAST).max(axis=1))
-    return [found - _at(first, shape, last)]
+    return [found - _at(first, shape, last, last // shape[1])]
 
 
 def _to_more_parts(
@@ -154,7 +156,7 @@ def _to_more_parts(
 
         begin, end = max(1, place * shape[1]), min((place + 1) * shape[1], last)
         best = lax.fori_loop(begin, end, push, best)
-    found = [_at(some, shape, last) for some in best]
+    found = [_at(some, shape, last, last // shape[1]) for some in best]
     return [some - found[0] for some in found[1:]]
 
 
@@ -164,8 +166,7 @@ def _places(shape: tuple[int, int], place: int) -> Int[Array, "side chunk"]:
 
 
 def _at(
-    chunks: Sequence[_Chunk], shape: tuple[int, int], edge: Any, place: int | None = None
+    chunks: Sequence[_Chunk], shape: tuple[int, int], edge: Any, place: int
 ) -> Int[Array, " side"]:
     """What a chunk has at an edge, for every thread."""
-    place = edge // shape[1] if place is None else place
     return jnp.where(_places(shape, place) == edge, chunks[place], _LEAST).max(axis=1)
