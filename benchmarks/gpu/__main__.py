@@ -35,15 +35,22 @@ def main() -> None:
         write_page(json.loads(options.out.read_text()))
         return
     if options.run:
-        found = {"measured": list(measured(options.task))}
+        kind, found = "measured", measured(options.task)
     else:
         os.environ["JAX_PLATFORMS"] = "cpu"
         kernels = [False] if options.xla else [True]
         if not (options.task or options.device or options.xla):
             kernels = [True, False]
-        found = {"paper": list(on_paper(options.device, options.task, kernels))}
+        kind, found = "paper", on_paper(options.device, options.task, kernels)
     known = json.loads(options.out.read_text()) if options.out.exists() else {}
-    options.out.write_text(json.dumps(known | {"jax": version("jax")} | found, indent=1) + "\n")
+    rows = {_key(row): row for row in [*known.get(kind, []), *found]}
+    known |= {"jax": version("jax"), kind: list(rows.values())}
+    options.out.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What a row replaces an earlier one for."""
+    return tuple(row.get(name) for name in ("device", "task", "part", "kernels"))
 
 
 def on_paper(
@@ -103,9 +110,8 @@ def paper_table(found: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|---|",
     ]
     for task, part in dict.fromkeys(key[:2] for key in rows):
-        ours, xla, other = (
-            rows[task, part, *key] for key in (("a100", True), ("a100", False), ("h100", True))
-        )
+        ours = rows[task, part, "a100", True]
+        xla, other = (rows.get((task, part, *key)) for key in (("a100", False), ("h100", True)))
         lines.append(
             f"| {task}: {part} | {_launches(ours)} | {_launches(xla)} | {_rate(ours)} "
             f"| {_rate(ours, 'cautious')} | {_rate(xla)} | {_rate(other)} "
@@ -114,11 +120,13 @@ def paper_table(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _launches(row: dict[str, Any]) -> str:
-    return f"{row['cost']['launches'] / row['pairs']:.2g}"
+def _launches(row: dict[str, Any] | None) -> str:
+    return "" if row is None else f"{row['cost']['launches'] / row['pairs']:.2g}"
 
 
-def _rate(row: dict[str, Any], kind: str = "seconds") -> str:
+def _rate(row: dict[str, Any] | None, kind: str = "seconds") -> str:
+    if row is None:
+        return ""
     rate = row["pairs"] / row["cost"][kind]
     digits = 1 - len(str(int(rate)))
     return f"{round(rate, digits + 1):,.0f}".replace(",", " ")

@@ -123,34 +123,38 @@ def distances(
     """`kernel.distances`, of all lanes for which there is room: every split and t at once."""
     del number
     some = counts.reshape(-1, lanes, *counts.shape[1:])
-    return lax.map(lambda counts: _distances(jnp.moveaxis(counts, 0, 2), steps)[None], some)
+    return lax.map(lambda counts: _distances(counts, steps)[None], some)
 
 
 def _distances(
-    counts: Integer[Array, "parts others lanes"], steps: Steps
+    counts: Integer[Array, "lanes parts others"], steps: Steps
 ) -> Integer[Array, " lanes"]:
-    """`distance.split_distance`, without loops."""
-    part = counts.sum(axis=0, dtype=jnp.int32)[None]  # by splits, others and lanes
-    n = part.sum(axis=1, dtype=jnp.int32)
-    sides = jnp.asarray(splits())[:, :, None, None]
-    near = jnp.where(sides, counts[None], 0).sum(axis=1, dtype=jnp.int32)
-    total = near.sum(axis=1, dtype=jnp.int32)
-    number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, :, None]
-    weight = jnp.asarray(steps.weights)[None, :, None]
+    """`distance.split_distance`, without loops: by lanes, splits and values of t.
+
+    The values of t come last, so that XLA finds the smallest distance in one kernel.
+    """
+    part = counts.sum(axis=1, dtype=jnp.int32)[:, None]
+    n = part.sum(axis=2, dtype=jnp.int32)
+    sides = jnp.asarray(splits())[None, :, :, None]
+    near = jnp.where(sides, counts[:, None], 0).sum(axis=2, dtype=jnp.int32)
+    total = near.sum(axis=2, dtype=jnp.int32)
+    number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, None]
+    weight = jnp.asarray(steps.weights)[None, None]
 
     def distance(k, other):
         """Of t = 1 / u, or with the sides exchanged."""
         apart = 0
-        for j in range(part.shape[1]):
-            apart += jnp.abs((number + k) * near[:, None, j] - other * part[:, None, j])
-        beyond = jnp.abs((number + k) * total[:, None] - other * n[:, None])
+        for j in range(part.shape[2]):
+            one, of_part = near[..., j, None], part[..., j, None]
+            apart += jnp.abs((number + k) * one - other * of_part)
+        beyond = jnp.abs((number + k) * total[..., None] - other * n[..., None])
         return apart + weighted(weight, beyond)
 
     found = jnp.minimum(distance(k, number), distance(k, k))
-    found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=1)
+    found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=2)
     one_sided = 2 * number * jnp.minimum(total, n - total)
-    price = jnp.where(np.arange(len(sides))[:, None] < CUTS, 0, steps.price)
-    return jnp.maximum((jnp.minimum(found, one_sided) - price).max(axis=0), 0)
+    price = jnp.where(np.arange(splits().shape[0])[None] < CUTS, 0, steps.price)
+    return jnp.maximum((jnp.minimum(found, one_sided) - price).max(axis=1), 0)
 
 
 def _count_directly(
