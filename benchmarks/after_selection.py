@@ -72,7 +72,7 @@ def selected(table: np.ndarray, epsilon: float, seed: int) -> tuple[int, dm.Scre
     """The column that a private screen selects as the partner of the first."""
     key = dm.seeded_key(seed)
     # Noise hides the value at a small epsilon; only the choice is used.
-    result = dm.screen(table, bounds=BOUNDS, epsilon=epsilon, ask=ASK, key=key)
+    result = dm.screen(table, bounds=BOUNDS, epsilon=epsilon, ask=ASK, key=key, force=True)
     return int(result.pairs[0, 1]), result
 
 

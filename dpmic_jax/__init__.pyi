@@ -18,6 +18,9 @@ from .data.schema import (
     Schema as Schema,
 )
 from .data.schema import (
+    Times as Times,
+)
+from .data.schema import (
     read_schema as read_schema,
 )
 from .dp.accounting.events import (

@@ -15,7 +15,7 @@ import pytest
 
 MEGABYTE = 2**20
 MUCH = 900 * MEGABYTE  # held by a process that has imported everything: two thirds of that
-ROOM = 300 * MEGABYTE  # to grow by before it is worth another look
+ROOM = 150 * MEGABYTE  # to grow by before it is worth another look
 _peaks = {}
 _much = MUCH
 _libc = ctypes.CDLL(None)

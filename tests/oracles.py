@@ -167,22 +167,52 @@ def split_distance(counts):
     By rationals: every t of the definition, every side, and the total variation to the nearest
     table whose columns all have the share t of their records on the near side.
     """
-    n, parts = int(counts.sum()), len(counts)
-    steps = 32
-    while steps < 256 and 16 * steps**2 < 25 * n:
-        steps *= 2
-    root = math.isqrt(n) + (math.isqrt(n) ** 2 < n)
-    price = Fraction((steps * root + 1) // 2, 2 * steps * n)
-    best = Fraction(0)
+    parts, best = len(counts), Fraction(0)
+    steps, price = _steps_and_price(int(counts.sum()))
     for side in itertools.product([False, True], repeat=parts - 1):
         cut = sorted(side, reverse=True) == list(side)
         eighths = all(side[i] == side[i + 1] for i in range(0, parts - 2, 2)) and not side[-1]
         if not any(side) or not (cut or eighths):
             continue
-        near, every = counts[:-1][np.array(side)].sum(axis=0), counts.sum(axis=0)
-        found = min(_alike(one, every, n, steps) for one in (near, every - near))
-        best = max(best, found - (0 if cut else price))
+        best = max(best, _across(counts, np.array([*side, False]), steps) - (0 if cut else price))
     return best
+
+
+def nominal_distance(counts):
+    """The same of a nominal column, whose bins are the rows: any subset of them may be a side.
+
+    One bin against the others is free. More than eight bins have sides of two, and more than
+    sixteen have no other sides.
+    """
+    bins, best = len(counts), Fraction(0)
+    steps, price = _steps_and_price(int(counts.sum()))
+    sizes = range(1, bins) if bins <= 8 else [1, 2] if bins <= 16 else [1]
+    for size in sizes:
+        for chosen in itertools.combinations(range(bins), size):
+            side = np.isin(np.arange(bins), chosen)
+            free = size in (1, bins - 1)
+            best = max(best, _across(counts, side, steps) - (0 if free else price))
+    return best
+
+
+def length_price(bins, n):
+    """What is taken off if the other column has many bins: (sqrt(bins) - 4) / (2 sqrt n)."""
+    steps, _ = _steps_and_price(n)
+    above = math.isqrt(bins * n) + 1 - math.isqrt(16 * n)
+    return Fraction(steps * above, 2 * steps * n) if bins > 16 else Fraction(0)
+
+
+def _steps_and_price(n):
+    steps = 32
+    while steps < 256 and 16 * steps**2 < 25 * n:
+        steps *= 2
+    root = math.isqrt(n) + (math.isqrt(n) ** 2 < n)
+    return steps, Fraction((steps * root + 1) // 2, 2 * steps * n)
+
+
+def _across(counts, side, steps):
+    near, every = counts[side].sum(axis=0), counts.sum(axis=0)
+    return min(_alike(one, every, int(counts.sum()), steps) for one in (near, every - near))
 
 
 def _alike(near, every, n, steps):

@@ -7,7 +7,8 @@ import numpy as np
 
 from dpmic_jax import MICrHistogram, ReplaceOne, secret_key
 from dpmic_jax.mechanisms.deconvolution import Design
-from dpmic_jax.results.histograms import CategoryAxis, Histograms, NumberAxis
+from dpmic_jax.results.axes import CategoryAxis, NumberAxis
+from dpmic_jax.results.histograms import Histograms
 
 SMALL = Design(side=12, calibration=(0.0, 0.0, 0.0, 1.0))
 VOID = {"meta", "input", "path", "rect"}

@@ -25,7 +25,7 @@ import pyarrow.parquet
 import pytest
 
 from dpmic_jax import Categories, FixedValue, MICr, MissingBin, Number
-from dpmic_jax.data.schema import Midpoint, Rule
+from dpmic_jax.data.schema import Midpoint, Rule, Times
 from dpmic_jax.data.source import files, memory, open_source
 from dpmic_jax.mechanisms import sensitivity
 from dpmic_jax.mechanisms.inputs import held_pair, held_table
@@ -41,6 +41,8 @@ STATISTIC = MICr(B=9, c=2)
 SIZES = [2, 3, 4, 5, 8]
 Y = [i % 2 / 2 + i / (4 * N) for i in range(N)]  # tells columns of two values
 DAY = datetime.date(2020, 1, 2)
+NOON = datetime.datetime(2020, 1, 2, 12, tzinfo=datetime.UTC)
+WEEK = datetime.timedelta(7)
 
 CELLS = {
     "0": 0,
@@ -81,6 +83,7 @@ CELLS = {
     "numpy bytes": np.bytes_(b"1"),
     "numpy date": np.datetime64("2020-01-02"),
     "numpy duration": np.timedelta64(1, "D"),
+    "numpy nanoseconds": np.datetime64("2020-01-02T03:04:05.000000999"),
     "array of numpy": np.array(0.5),
     "array of JAX": jnp.float32(0.5),
     "text 1": "1",
@@ -103,6 +106,16 @@ CELLS = {
     "date": DAY,
     "time": datetime.datetime(2020, 1, 2, 3),
     "Timestamp": pd.Timestamp("2020-01-02"),
+    "date before all": datetime.date.min,
+    "time with a zone": NOON,
+    "time in another zone": NOON.astimezone(datetime.timezone(datetime.timedelta(hours=5))),
+    "time before all": datetime.datetime.max.replace(tzinfo=datetime.UTC),
+    "duration": datetime.timedelta(1, 2, 3),
+    "duration before all": datetime.timedelta(-100_000),
+    "text of a date": "2020-01-02",
+    "text of a time": "2020-01-02 03:04:05.6+07:00",
+    "text of a duration": "-1 days +03:04:05.6",
+    "no date": "2020-02-30",
     "bytes": b"1",
     "list": [1],
     "tuple": (1, 2),
@@ -140,6 +153,12 @@ COLUMNS = {
     "flags": Column(Categories((True, False)), cycle(True, False, False)),
     "letters": Column(Categories(("a", "b", "NA"), ordered=True), cycle("a", "b", "NA", "b")),
     "own": Column(Categories(("a", "b"), missing=MissingBin()), cycle("a", "b", "a")),
+    "rest": Column(Categories(("a", "b"), other="b", missing=MissingBin()), cycle("a", "c", None)),
+    "days": Column(Times(DAY - WEEK, DAY + WEEK), cycle(DAY, None, DAY + WEEK)),
+    "zones": Column(
+        Times(NOON - WEEK, NOON + WEEK, missing=MissingBin()), cycle(NOON, NOON - WEEK)
+    ),
+    "spans": Column(Times(-WEEK, WEEK), cycle(WEEK / 7, WEEK / 7**9, None, -WEEK)),
 }
 
 
@@ -195,6 +214,11 @@ def polars(cells, _):
     # And at these it drops the whole numbers beside a decimal of too many digits.
     if frame["x"].dtype == pl.Decimal and frame["x"].null_count() > cells.count(None):
         raise ValueError
+    # And here it makes numbers, or texts of its own, of all dates or durations.
+    for kind, types in ((datetime.timedelta, pl.Duration), (datetime.date, (pl.Date, pl.Datetime))):
+        held = sum(isinstance(cell, kind) for cell in cells)
+        if held > 1 and not isinstance(frame["x"].dtype, types):
+            raise ValueError
     return frame
 
 

@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from datetime import date, timedelta
 from functools import partial
 
 import numpy as np
@@ -29,7 +30,6 @@ from dpmic_jax import (
     secret_key,
     seeded_key,
 )
-from dpmic_jax.data.schema import NominalOrderWarning
 from dpmic_jax.data.source.memory import MemorySource
 from dpmic_jax.screening import Against, TopK, create_ledger, screen
 from dpmic_jax.sklearn import MICSelector, PrivateMICSelector, mic_score
@@ -511,8 +511,17 @@ def test_columns_and_targets_of_declared_categories_are_taken(library):
     with_none = [name if name == "ill" else None for name in classes.tolist()]
     found = [one.fit(frame, target).scores_ for target in (classes, with_none)]
     np.testing.assert_array_equal(*found)
-    with pytest.warns(NominalOrderWarning, match="'target'"):
-        selector(target_bounds=Categories(["ill", "well", "cured"]), **settings).fit(frame, classes)
+
+
+def test_features_of_dates_and_nominal_targets_are_taken():
+    days = np.datetime64("2020-01-01") + np.arange(N)
+    frame = pd.DataFrame({"a": np.arange(N) % 7 / 7, "day": days, "c": np.arange(N) % 5 / 5})
+    classes = np.array(["w", "x", "y"])[np.arange(N) * 3 // N]
+    bounds = {"day": (date(2020, 1, 1), date(2020, 1, 1) + timedelta(N)), "a": (0, 1), "c": (0, 1)}
+    settings = {"bounds": bounds, "k_features": 1, "statistic": MICr(B=8, c=1)}
+    for values in (["w", "x", "y"], ["y", "w", "x"]):
+        one = selector(target_bounds=Categories(values), **settings).fit(frame, classes)
+        assert one.get_feature_names_out().tolist() == ["day"]
 
 
 def test_an_unfitted_selector_says_so():
@@ -552,7 +561,7 @@ def test_classes_that_are_texts_are_taken_in_alphabetical_order():
         np.testing.assert_array_equal(score(X, given), expected)
         exact = MICSelector(k_features=1, B=4, c=2).fit(X, given)
         np.testing.assert_array_equal(exact.scores_, expected)
-    with pytest.warns(NominalOrderWarning, match="alphabetical"):
+    with pytest.warns(UserWarning, match="alphabetical"):
         score(X, np.where(y < 0.2, "cured", classes))
     with pytest.raises(TypeError, match="numbers, or texts"):
         score(X, [None, *classes[1:]])

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.causal.tables import LARGEST_TABLE
-from dpmic_jax.data.limits import Column, Limits, WithMissing
+from dpmic_jax.data.limits import Column, Limits, NominalLimits, WithMissing
 from dpmic_jax.mic.binning import by_range, codes
 
 
@@ -17,7 +17,7 @@ def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[i
     categories stay as they are with k bins and the bounds (-1/2, k - 1/2) or `CategoryLimits(k)`,
     as in `Source.bounds`; the code -1, for none of the categories, joins the first. Bounds
     `WithMissing` add one category for missing values, before all others: rank tests take it for
-    the lowest.
+    the lowest. Nominal columns have their own bins, however many are asked for.
 
     Args:
       columns: columns of n records each.
@@ -34,12 +34,17 @@ def binned(columns: Sequence[Column], bounds: Sequence[Limits], bins: Sequence[i
             raise ValueError(
                 f"expected 1 <= bins <= {LARGEST_TABLE}, got {count} (column {column})"
             )
-    categories = tuple(
-        count + isinstance(limits, WithMissing) for count, limits in zip(bins, bounds, strict=True)
-    )
+    categories = tuple(map(_categories, bins, bounds))
     coded = [
         codes(by_range([values], [limits], [count]))[0, 0]
         for values, limits, count in zip(columns, bounds, categories, strict=True)
     ]
     # The codes of a column have the smallest dtype that holds them, so dtypes may differ.
     return Coded(np.stack([column.astype(np.int32) for column in coded]), categories)
+
+
+def _categories(bins: int, limits: Limits) -> int:
+    """The number of categories of a column."""
+    if isinstance(limits, NominalLimits):
+        return limits.bins
+    return bins + isinstance(limits, WithMissing)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpmic_jax.causal.queries import Coded
-from dpmic_jax.data.schema import Categories, MissingBin, Rule, Schema
+from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Rule, Schema
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.mic.binning import by_range
 
@@ -54,6 +54,12 @@ class TableCodes:
         return self.source.validate()
 
     @property
+    def nominal(self) -> tuple[str, ...]:
+        """Names of the columns whose categories have no order."""
+        rules = zip(self.names, self.source.rules, strict=True)
+        return tuple(name for name, rule in rules if isinstance(rule, Categories) and rule.nominal)
+
+    @property
     def categories(self) -> tuple[int, ...]:
         """The number of categories of each column."""
         return tuple(categories_of(rule, self.bins) for rule in self.source.rules)
@@ -73,7 +79,12 @@ class TableCodes:
 
 
 def categories_of(rule: Rule, bins: int) -> int:
-    """The number of categories of a column; a bin for missing values is one more."""
+    """The number of categories of a column; a bin for missing values is one more.
+
+    Nominal columns have one unless missing values count as a public category.
+    """
+    if isinstance(rule, Categories) and rule.nominal:
+        return len(rule.values) + (not isinstance(rule.missing, FixedValue))
     count = len(rule.values) if isinstance(rule, Categories) else bins
     return count + isinstance(rule.missing, MissingBin)
 
@@ -82,8 +93,8 @@ def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:
     """Read a table into codes: declared categories in their order, numbers in bins of equal width.
 
     Missing values with a bin of their own are the first category. Otherwise a missing number counts
-    as the middle of the bounds, and a missing category joins the first. A code depends on the
-    schema and on its own value only.
+    as the middle of the bounds, and a missing category joins the first; nominal columns have a
+    category for it. A code depends on the schema and on its own value only.
 
     Args:
       table: an array, a data frame, or the path of a CSV or Parquet file.

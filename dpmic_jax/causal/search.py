@@ -20,6 +20,7 @@ from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.causal.result import CausalResult, CausalStatement
 from dpmic_jax.causal.score_lattice import LevelRefused, build_or_refuse
 from dpmic_jax.causal.skeleton import Skeleton, complete, queries_of_level
+from dpmic_jax.causal.strata import BlockTest
 from dpmic_jax.dp.accounting.callables import callable_name
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive, check_probability
@@ -166,6 +167,11 @@ def discover(
     column_names = tuple(data.names if lazy else names or ())
     # Everything up to the charge is computed from codes without any record's values.
     empty = empty_codes(data.n, data.categories)
+    if lazy and data.nominal and isinstance(make(empty), BlockTest):
+        raise ValueError(
+            f"column {data.nominal[0]!r} is nominal, and rank tests compare values: declare "
+            "ordered = true if its categories have an order, or ignore the column"
+        )
     untested = Skeleton(empty.columns, complete(empty.columns), {}, False)
     CausalResult(names=column_names, found=untested, privacy=None)  # refuses wrong names
     event = _event(empty, make, search)

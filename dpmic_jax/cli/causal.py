@@ -10,6 +10,7 @@ from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
 from dpmic_jax.cli.options import (
     BOUNDS,
+    COLUMNS_OF,
     DELTA,
     JSON,
     RECORDS_PER_PERSON,
@@ -20,7 +21,9 @@ from dpmic_jax.cli.options import (
     check_picture,
     combine,
     parse_key,
+    parse_schema,
     parse_table,
+    text_options,
 )
 
 _SVT, _EM, _PRIV = "svt-pc", "em-pc", "priv-pc"
@@ -90,11 +93,12 @@ _SHARED = combine(
 @click.option(
     "--picture", type=click.Path(path_type=Path), help="Draw the graph to this picture file."
 )
+@text_options("bounds")
 @click.option("--force", is_flag=True, help="Search even if noise will hide every dependence.")
 def causal(
     table: str,
     *,
-    bounds: str | None,
+    bounds: Any,
     test: str,
     bins: int,
     out: Path | None,
@@ -139,9 +143,11 @@ def causal(
 @click.command("causal-plan")
 @_SHARED
 @SIZE
+@COLUMNS_OF
 def causal_plan(
     *,
     bounds: str | None,
+    columns_of: str | None,
     test: str,
     bins: int,
     records: int,
@@ -154,12 +160,12 @@ def causal_plan(
         cache_compiled_programs()
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of
-        from dpmic_jax.data.schema import read_schema
 
         check_columns(bounds, columns)
         counts = [bins] * (columns or 0)
         if bounds is not None:
-            counts = [categories_of(rule, bins) for _, rule in read_schema(bounds).columns]
+            rules = parse_schema(bounds, columns_of).columns
+            counts = [categories_of(rule, bins) for _, rule in rules]
         search = _search(len(counts), records, **asked)
         found = preview_search(_test(test), search, categories=counts, n=records)
         click.echo(json.dumps(dict(found.lines())) if as_json else str(found))

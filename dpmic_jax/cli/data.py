@@ -1,8 +1,11 @@
 """`dpmic data`: non-private checks of a table, for the owner of the data."""
 
+from typing import Any
+
 import click
 
 from dpmic_jax.cli.errors import exit_codes
+from dpmic_jax.cli.options import text_options
 
 _OWNER = "Not private: for the data owner only."
 _HEADING = ("column", "missing", "unreadable", "below", "above")
@@ -16,18 +19,20 @@ def data() -> None:
 @data.command()
 @click.argument("table", type=click.Path())
 @click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the table.")
-def check(table: str, bounds: str) -> None:
+@text_options("bounds")
+def check(table: str, *, bounds: Any) -> None:
     """Count missing, unreadable and clipped cells of TABLE.
 
-    A missing cell is empty. An unreadable cell is not a number, or not a declared category. Both
-    are coded as the bounds file says of missing values: by default as the midpoint of low and
-    high, or in a bin that no category uses. Cells below low or above high are clipped to them.
+    A missing cell is empty. An unreadable cell is not a number, date or duration, or not a declared
+    category. Both are coded as the bounds file says of missing values: by default as the midpoint
+    of low and high, or in a bin that no category uses; what is not a declared category counts as
+    `other` where the bounds file names one. Cells below low or above high are clipped to them.
     """
     with exit_codes():
-        from dpmic_jax.data.schema import read_schema
+        from dpmic_jax.data.schema import schema_of
         from dpmic_jax.data.source.files import open_file
 
-        source = open_file(table, read_schema(bounds))
+        source = open_file(table, schema_of(bounds))
         records = source.validate()
         found = source.tally()
         rows = [(name, *map(str, tally.counts)) for name, tally in found.items()]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,6 +16,7 @@ from dpmic_jax.cli.options import (
     TABLE,
     parse_key,
     parse_table,
+    text_options,
 )
 
 _DECISIONS, _P_VALUES = "decisions", "p-values"
@@ -55,12 +57,13 @@ _DECISIONS, _P_VALUES = "decisions", "p-values"
 )
 @RECORDS_PER_PERSON
 @RUN
+@text_options("bounds")
 @click.option("--force", is_flag=True, help="Test even if noise will hide every dependence.")
 @JSON
 def independence(
     table: str,
     *,
-    bounds: str | None,
+    bounds: Any,
     pairs: tuple[str, ...],
     epsilon: float,
     alpha: float,

@@ -2,12 +2,23 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import BETA, BOUNDS, CELLS, DELTA, FINENESS, JSON, TABLE, parse_table
+from dpmic_jax.cli.options import (
+    BETA,
+    BOUNDS,
+    CELLS,
+    DELTA,
+    FINENESS,
+    JSON,
+    TABLE,
+    parse_table,
+    text_options,
+)
 
 _MICE, _MICR = "mice", "micr"
 _NO_NOISE = 10.0  # largest epsilon in the table of tuned defaults: the least noise it knows
@@ -57,12 +68,13 @@ _USEFUL_LEVEL = 0.001  # the smallest p-value of a test with 999 draws
     show_default=True,
     help="Seed of the draws.",
 )
+@text_options("bounds")
 @JSON
 def test(
     result: Path,
     table: str,
     *,
-    bounds: str | None,
+    bounds: Any,
     alpha: float,
     test: str,
     cells: float | None,

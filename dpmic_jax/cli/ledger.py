@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import BETA, DELTA, RECORDS_PER_PERSON
+from dpmic_jax.cli.options import BETA, COLUMNS_OF, DELTA, RECORDS_PER_PERSON, parse_schema
 from dpmic_jax.runs import stage
 
 EPSILON = click.option(
@@ -27,19 +27,25 @@ def ledger() -> None:
 @DELTA
 @RECORDS_PER_PERSON
 @click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the data set.")
+@COLUMNS_OF
 @click.option("--name", required=True, help="Name of the data set.")
 def init(
-    path: Path, epsilon: float, delta: float, records_per_person: int, bounds: str, name: str
+    path: Path,
+    epsilon: float,
+    delta: float,
+    records_per_person: int,
+    bounds: str,
+    columns_of: str | None,
+    name: str,
 ) -> None:
     """Create a ledger at PATH for the data set of a bounds file."""
     with exit_codes():
-        from dpmic_jax.data.schema import read_schema
         from dpmic_jax.dp.accounting.events import ReplaceOne
         from dpmic_jax.dp.ledger.budget import Budget
         from dpmic_jax.runs.data_set import create_ledger
 
         budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
-        schema = read_schema(bounds)
+        schema = parse_schema(bounds, columns_of)
         with _entering():
             create_ledger(path, budget, name=name, schema=schema)
         click.echo(_shown(path))

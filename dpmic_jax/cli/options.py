@@ -1,10 +1,14 @@
 """Options that several commands share, and the objects that they stand for."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
+
+from dpmic_jax.cli.errors import exit_codes
 
 DEMO = "demo"
 
@@ -78,6 +82,11 @@ RUN = combine(
 COLUMNS = click.option(
     "--columns", type=click.IntRange(2), help="Number of columns, if there is no bounds file."
 )
+COLUMNS_OF = click.option(
+    "--columns-of",
+    type=click.Path(),
+    help="Table with the columns that patterns of the bounds file stand for; only names are read.",
+)
 SIZE = combine(
     click.option(
         "--records", "-n", type=click.IntRange(4), required=True, help="Number of records."
@@ -102,28 +111,49 @@ def parse_names(text: str | None) -> tuple[str, ...]:
 
 
 def parse_ask(text: str) -> Any:
-    """The query in all, top:K, above:THRESHOLD:AT_MOST, against:COLUMN or between:A,B/C,D."""
-    from dpmic_jax.screening import Above, Against, AllPairs, Between, TopK
+    """The query in all, top:K, above:THRESHOLD:AT_MOST, against:COLUMN or between:A,B/C,D.
+
+    The pairs that top and above select from may follow, as in top:K:against:COLUMN.
+    """
+    from dpmic_jax.screening import Above, TopK
 
     kind, _, rest = text.partition(":")
     try:
-        if kind == "all" and not rest:
-            return AllPairs()
         if kind == "top":
-            return TopK(int(rest))
-        if kind == "above" and rest.count(":") == 1:
-            threshold, at_most = rest.split(":")
-            return Above(float(threshold), int(at_most))
-        if kind == "between" and rest.count("/") == 1:
-            a, b = rest.split("/")
-            return Between(tuple(a.split(",")), tuple(b.split(",")))
-        if kind == "against" and rest:
-            return Against(rest)
+            k, _, group = rest.partition(":")
+            return TopK(int(k), candidates=_parse_group(group or "all"))
+        if kind == "above" and rest.count(":"):
+            threshold, at_most, group = f"{rest}:".split(":", 2)
+            candidates = _parse_group(group.removesuffix(":") or "all")
+            return Above(float(threshold), int(at_most), candidates=candidates)
+        return _parse_group(text)
+    except NoQueryError:
+        pass
     except ValueError as error:
         raise ValueError(f"--ask {text}: {error}") from None
     raise ValueError(
-        f"expected --ask as all, top:20, above:0.3:10, against:age or between:a,b/c,d, got {text!r}"
+        "expected --ask as all, top:20, above:0.3:10, against:age or between:a,b/c,d, or as "
+        f"top:20:against:age, got {text!r}"
     )
+
+
+class NoQueryError(ValueError):
+    """A text is not a query."""
+
+
+def _parse_group(text: str) -> Any:
+    """The pairs in all, against:COLUMN or between:A,B/C,D."""
+    from dpmic_jax.screening import Against, AllPairs, Between
+
+    kind, _, rest = text.partition(":")
+    if text == "all":
+        return AllPairs()
+    if kind == "between" and rest.count("/") == 1:
+        a, b = rest.split("/")
+        return Between(tuple(a.split(",")), tuple(b.split(",")))
+    if kind == "against" and rest:
+        return Against(rest)
+    raise NoQueryError
 
 
 def parse_statistic(cells: float | None, fineness: float) -> Any:
@@ -137,7 +167,7 @@ def parse_statistic(cells: float | None, fineness: float) -> Any:
     )
 
 
-def parse_table(table: str, bounds: str | None) -> tuple[Any, Any]:
+def parse_table(table: str, bounds: Any) -> tuple[Any, Any]:
     """A table and its bounds; "demo" is the table that comes with the package."""
     if table == DEMO:
         from dpmic_jax.data.demo import demo
@@ -150,6 +180,77 @@ def parse_table(table: str, bounds: str | None) -> tuple[Any, Any]:
             f"`dpmic bounds template {table}` writes a template"
         )
     return table, bounds
+
+
+def parse_schema(bounds: str, columns_of: str | None) -> Any:
+    """The schema of a bounds file, for a command that reads no table."""
+    from dpmic_jax.data.schema import read_schema
+
+    schema = read_schema(bounds)
+    if columns_of is not None:
+        from dpmic_jax.data.source import column_names
+
+        schema = schema.for_columns(column_names(columns_of, schema.text))
+    if schema.patterns:
+        raise ValueError(
+            f"{bounds} has a pattern, {schema.patterns[0][0]!r}: add --columns-of TABLE, of which "
+            "only the names of the columns are read"
+        )
+    return schema
+
+
+def text_options(name: str) -> Decorator:
+    """Options for how a text file is written, which go before the [file] table of the bounds file.
+
+    The command gets a schema in place of the bounds file `name` if one of them is given.
+    """
+
+    def decorate(command: Any) -> Any:
+        @wraps(command)
+        def with_text(**options: Any) -> Any:
+            given = _given_text(options)
+            if given and options[name] is not None:
+                with exit_codes():
+                    from dpmic_jax.data.schema import read_schema
+
+                    schema = read_schema(options[name])
+                    options[name] = replace(schema, text=replace(schema.text, **given))
+            return command(**options)
+
+        return _TEXT(with_text)
+
+    return decorate
+
+
+def text_format(command: Any) -> Any:
+    """The same options, of a command that has no bounds file: it gets `text`, a `TextFormat`."""
+
+    @wraps(command)
+    def with_text(**options: Any) -> Any:
+        with exit_codes():
+            from dpmic_jax.data.schema import TextFormat
+
+            text = TextFormat(**_given_text(options))
+        return command(text=text, **options)
+
+    return _TEXT(with_text)
+
+
+def _given_text(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a `TextFormat` that were given, which are taken out of the options."""
+    names = "delimiter", "decimal", "encoding", "missing"
+    found = {name: options.pop(name) for name in names}
+    return {name: value for name, value in found.items() if value not in (None, ())}
+
+
+_TEXT = combine(
+    click.option("--delimiter", help="Character between the values of a text file, such as ';'."),
+    click.option("--decimal", help="Decimal mark of its numbers."),
+    click.option("--encoding", help="Its encoding, such as cp1252.  [default: utf-8]"),
+    click.option(
+        "--missing", multiple=True, help="Text that means a missing value in it. May be repeated."
+    ),
+)
 
 
 def check_columns(bounds: str | None, columns: int | None) -> None:

@@ -1,13 +1,24 @@
 """`dpmic plan`: the cost and power of a screen, forwards and backwards, without data."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import COLUMNS, check_columns, combine, parse_names
+from dpmic_jax.cli.options import (
+    COLUMNS,
+    COLUMNS_OF,
+    check_columns,
+    combine,
+    parse_names,
+    parse_schema,
+)
 from dpmic_jax.cli.screen import SHARED, screen_settings
+
+if TYPE_CHECKING:
+    from dpmic_jax.data.schema import Schema
+    from dpmic_jax.screening.planning import Plan
 
 _TOP = "top"  # --ask without a k
 _ANSWERS = {
@@ -31,6 +42,7 @@ _UNKNOWN = combine(
 @_UNKNOWN
 @SHARED
 @COLUMNS
+@COLUMNS_OF
 @click.option("--relative", help="Columns with rare values, as for `dpmic screen`.")
 @click.option("--curve", is_flag=True, help="Show the smallest MIC found at other epsilons too.")
 @click.option("--compare", is_flag=True, help="Compare the usual queries for this budget.")
@@ -39,6 +51,7 @@ def plan(
     bounds: str | None,
     as_json: bool,
     columns: int | None,
+    columns_of: str | None,
     find: float | None,
     curve: bool,
     compare: bool,
@@ -57,27 +70,40 @@ def plan(
     unknown = _unknown(find, **asked)
     with exit_codes():
         check_columns(bounds, columns)
-        from dpmic_jax.data.schema import read_schema
         from dpmic_jax.screening import preview
 
-        names = [name for name, _ in read_schema(bounds).columns] if bounds else columns
+        schema = parse_schema(bounds, columns_of) if bounds else None
+        described = schema or columns
         solved = {}
         if unknown is not None and find is not None:
-            solved[unknown] = _solution(unknown, find, names, asked)
-        settings = {"columns": names, **_settings({**asked, **solved})}
+            solved[unknown] = _solution(unknown, find, described, asked)
+        settings = {"columns": described, **_settings({**asked, **solved})}
         if compare:
             click.echo(_comparison(settings, as_json=as_json))
             return
         found = preview(**settings)
         points = found.curve() if curve else None
+        advice = _advice(schema, found.plan) if schema else {}
         if as_json:
             answer = {"find": find, "solution": solved} if solved else {}
             drawn = {"curve": points.to_list()} if points else {}
-            click.echo(json.dumps({**answer, **dict(found.lines()), **drawn}))
+            click.echo(json.dumps({**answer, **dict(found.lines()), **advice, **drawn}))
             return
         for name, value in solved.items():
             click.echo(f"{_ANSWERS[name]} a MIC of {find:g}: {str(value).removeprefix('top:')}\n")
-        click.echo(f"{found}\n\n{points.text()}" if points else str(found))
+        width = max(len(what) for what, _ in found.lines())
+        click.echo("\n".join([str(found), *(f"{k:<{width}}  {v}" for k, v in advice.items())]))
+        if points:
+            click.echo(f"\n{points.text()}")
+
+
+def _advice(schema: "Schema", of: "Plan") -> dict[str, str]:
+    """What may help columns of numbers that are skewed."""
+    from dpmic_jax.dp.ledger.budget import Budget
+    from dpmic_jax.screening.private_bounds import buying
+
+    said = buying(schema, n=of.n, budget=Budget(of.epsilon, of.delta, of.event.relation))
+    return {} if said is None else {"skewed columns": said}
 
 
 def _unknown(
@@ -114,20 +140,20 @@ def _settings(asked: dict[str, Any]) -> dict[str, Any]:
     return {"n": n, "relative": relative, **screen_settings(**rest)}
 
 
-def _solution(unknown: str, find: float, names: Any, asked: dict[str, Any]) -> float | int | str:
+def _solution(unknown: str, find: float, columns: Any, asked: dict[str, Any]) -> float | int | str:
     """The value of the option that was left out."""
     from dpmic_jax.screening import fewest_records, largest_k, smallest_epsilon
 
     if unknown == "ask":
         settings = _settings({**asked, "ask": "all"})
         del settings["ask"]
-        return f"top:{largest_k(find, columns=names, **settings)}"
+        return f"top:{largest_k(find, columns=columns, **settings)}"
     settings = _settings(asked)
     if unknown == "epsilon":
         del settings["epsilon"]
-        return smallest_epsilon(find, columns=names, **settings)
+        return smallest_epsilon(find, columns=columns, **settings)
     del settings["n"]
-    return fewest_records(find, columns=names, **settings)
+    return fewest_records(find, columns=columns, **settings)
 
 
 def _comparison(settings: dict[str, Any], *, as_json: bool) -> str:

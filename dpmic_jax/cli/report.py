@@ -2,13 +2,13 @@
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, parse_key, parse_table
+from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, parse_key, parse_table, text_options
 
 if TYPE_CHECKING:
     from dpmic_jax.results import ScreenResult
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(), help="Table that was screened; needed for histograms.")
 @BOUNDS
 @click.option("--epsilon", type=float, help="Epsilon of all histograms together.")
+@text_options("bounds")
 @LEDGER
 @SEED
 def report(
@@ -42,7 +43,7 @@ def report(
     top: int | None,
     wanted: tuple[str, ...],
     data: str | None,
-    bounds: str | None,
+    bounds: Any,
     epsilon: float | None,
     ledger: str | None,
     seed: int | None,

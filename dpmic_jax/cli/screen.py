@@ -25,6 +25,7 @@ from dpmic_jax.cli.options import (
     parse_names,
     parse_statistic,
     parse_table,
+    text_options,
 )
 
 # Of a screen and of its plan.
@@ -34,7 +35,8 @@ SHARED = combine(
         "--ask",
         default="all",
         show_default=True,
-        help="Query: all, top:20, above:0.3:10, against:age or between:a,b/c,d.",
+        help="Query: all, top:20, above:0.3:10, against:age or between:a,b/c,d; to select from "
+        "fewer pairs, top:20:against:age.",
     ),
     BOUNDS,
     RECORDS_PER_PERSON,
@@ -86,13 +88,14 @@ SHARED = combine(
 @click.option(
     "--heatmap", type=click.Path(path_type=Path), help="Draw the result to this picture file."
 )
+@text_options("bounds")
 @click.option(
     "--top", type=click.IntRange(1), default=15, show_default=True, help="Pairs to print."
 )
 def screen(
     table: str,
     *,
-    bounds: str | None,
+    bounds: Any,
     as_json: bool,
     out: Path | None,
     ledger: str | None,

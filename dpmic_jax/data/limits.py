@@ -25,6 +25,9 @@ class ScaledBounds(NamedTuple):
     scale: Scale
 
 
+NumberLimits = Bounds | ScaledBounds
+
+
 class WithMissing(NamedTuple):
     """Bounds of a column in which -inf encodes a missing value, which has its own bin."""
 
@@ -66,4 +69,12 @@ class NominalLimits(NamedTuple):
         return self.categories + self.missing
 
 
-Limits = Bounds | ScaledBounds | WithMissing | CategoryLimits | NominalLimits
+Limits = NumberLimits | WithMissing | CategoryLimits | NominalLimits
+
+
+def in_declared_order(limits: Limits) -> Limits:
+    """Limits that cut nominal categories like ordered ones, whose codes are the same."""
+    if not isinstance(limits, NominalLimits):
+        return limits
+    count = limits.categories
+    return CategoryLimits(count) if limits.missing else (-0.5, count - 0.5)

@@ -9,11 +9,12 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Int, Shaped
 
-from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.limits import Column, NumberLimits, ScaledBounds
+from dpmic_jax.data.schema.rules import Number
 
 FEWEST_RECORDS = 4
 
-BoundsOf = Sequence[Bounds] | Mapping[str, Bounds]
+BoundsOf = Sequence[NumberLimits] | Mapping[str, NumberLimits]
 Pairs = Sequence[tuple[str | int, str | int]] | Int[np.ndarray, "pairs 2"]
 
 
@@ -132,8 +133,10 @@ def _position(names: Sequence[str], name: Any) -> int:
     )
 
 
-def bounds_of(names: Sequence[str], bounds: BoundsOf | None, argument: str) -> tuple[Bounds, ...]:
-    """The checked public bounds of every column."""
+def bounds_of(
+    names: Sequence[str], bounds: BoundsOf | None, argument: str
+) -> tuple[NumberLimits, ...]:
+    """The checked public bounds of every column: (low, high), or `ScaledBounds`."""
     if bounds is None:
         raise ValueError(
             f"MICr needs public bounds: pass {argument} as a (low, high) for each column, in "
@@ -154,7 +157,9 @@ def bounds_of(names: Sequence[str], bounds: BoundsOf | None, argument: str) -> t
     )
 
 
-def _one_bounds(pair: Any, name: str, argument: str) -> Bounds:
+def _one_bounds(pair: Any, name: str, argument: str) -> NumberLimits:
+    if isinstance(pair, ScaledBounds):
+        return _scaled(pair, name, argument)
     try:
         low, high = pair
     except (TypeError, ValueError):
@@ -169,6 +174,20 @@ def _one_bounds(pair: Any, name: str, argument: str) -> Bounds:
     as_python = (end.item() if isinstance(end, np.generic) else end for end in (low, high))
     low, high = as_python
     return low, high
+
+
+def _scaled(given: ScaledBounds, name: str, argument: str) -> NumberLimits:
+    low, high, scale = given
+    try:
+        if isinstance(scale, str):
+            rule = Number(low, high, scale=scale)
+        else:
+            rule = Number(low, high, breakpoints=scale)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{argument} of {name!r}: {error}") from None
+    if rule.cut_scale == "linear":
+        return rule.low, rule.high
+    return ScaledBounds(rule.low, rule.high, rule.cut_scale)
 
 
 # Names of dtypes in error messages. The dtype itself would show the length of the longest text.

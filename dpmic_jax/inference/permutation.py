@@ -21,14 +21,14 @@ depend on each other.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
-from dpmic_jax.data.limits import Column, Limits
+from dpmic_jax.data.limits import Column, Limits, NominalLimits
 from dpmic_jax.data.table import BoundsOf, Pairs, bounds_of, positions, table
 from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.inference import monte_carlo, shuffling
@@ -42,12 +42,23 @@ from dpmic_jax.inference.independence import (
 )
 from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Measure, mic
-from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr, Statistic
+from dpmic_jax.mic.distance import MOST_RECORDS
+from dpmic_jax.mic.statistics import (
+    BinnedTable,
+    MICe,
+    MICr,
+    MICrAndDistance,
+    Statistic,
+    bins_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permutation(MonteCarloTest):
     """Permutation test by MICe or MICr, for any columns. Its p-values are not private.
+
+    On bounds, pairs with a nominal column are tested by their distance from independence instead:
+    MICr merges neighbouring parts, and categories without an order have no neighbours.
 
     Attributes:
       statistic: `MICe(...)` or `MICr(B=...)`.
@@ -79,12 +90,42 @@ class Permutation(MonteCarloTest):
                 f"MICr needs public bounds: expected a (low, high) for each of {len(columns)} "
                 f"columns, got {len(bounds)}"
             )
-        used, places = renumbered(pairs)
-        binned = bin_used(columns, self.statistic, bounds, used)
-        as_large = count_as_large(
-            binned, places, self.measure, self.draws, key=key, devices=self.devices
-        )
+        nominal = np.array([isinstance(each, NominalLimits) for each in bounds], bool)
+        by_distance = nominal[pairs].any(axis=1) if nominal.any() else np.zeros(len(pairs), bool)
+        as_large = np.zeros(len(pairs), np.int64)
+        if not by_distance.all():
+            used, places = renumbered(pairs[~by_distance])
+            binned = bin_used(columns, self.statistic, bounds, used)
+            as_large[~by_distance] = count_as_large(
+                binned, places, self.measure, self.draws, key=key, devices=self.devices
+            )
+        if by_distance.any():
+            as_large[by_distance] = self._distances_as_large(
+                columns, pairs[by_distance], bounds, key=key
+            )
         return monte_carlo.p_values(as_large, self.draws)
+
+    def _distances_as_large(
+        self,
+        columns: Sequence[Column],
+        pairs: PairPositions,
+        bounds: Sequence[Limits],
+        *,
+        key: AnyKey,
+    ) -> Int[np.ndarray, " pairs"]:
+        """The number of draws in which the distance from independence is as large as observed."""
+        if len(columns[0]) > MOST_RECORDS:
+            raise ValueError(
+                f"expected at most {MOST_RECORDS} records in tests of nominal columns, got "
+                f"{len(columns[0])}"
+            )
+        used, places = renumbered(pairs)
+        limits = [bounds[column] for column in used]
+        statistic = MICrAndDistance(micr=None, bins=max(map(bins_of, limits)))
+        binned = statistic.cut([columns[column] for column in used], limits)
+        draws = range(shuffling.OBSERVED, self.draws + 1)
+        tiles = shuffling.distances(binned, places, draws, key=key, devices=self.devices)
+        return _as_large((found.astype(np.float64) for found in tiles), len(pairs))
 
 
 def permutation_p_values(
@@ -131,15 +172,22 @@ def count_as_large(
     tiles = shuffling.measured(
         binned, pairs, measure, all_draws, key=key, devices=devices, tile=tile
     )
+    return _as_large(tiles, len(pairs))
+
+
+def _as_large(
+    tiles: Iterator[Float[np.ndarray, " lanes"]], pairs: int
+) -> Int[np.ndarray, " pairs"]:
+    """How many of the values of each pair after its first are at least as large as that one."""
     # Draw 0 of all pairs comes first; tiles need not end where it does.
     observed = np.zeros(0)
-    while len(observed) < len(pairs):
+    while len(observed) < pairs:
         observed = np.concatenate([observed, next(tiles)])
-    observed, rest = observed[: len(pairs)], observed[len(pairs) :]
-    counts, lane = np.zeros(len(pairs), np.int64), 0
+    observed, rest = observed[:pairs], observed[pairs:]
+    counts, lane = np.zeros(pairs, np.int64), 0
     for values in itertools.chain([rest], tiles):
         # A tile may hold a pair several times, so `np.add.at`: counts[pair] += would add once.
-        pair = np.arange(lane, lane + len(values)) % len(pairs)
+        pair = np.arange(lane, lane + len(values)) % pairs
         np.add.at(counts, pair, monte_carlo.at_least(values, observed[pair]))
         lane += len(values)
     return counts

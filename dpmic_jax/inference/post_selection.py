@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from dpmic_jax.data.limits import Column
+from dpmic_jax.data.limits import Column, NominalLimits
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.inference.independence import IndependenceTest, renumbered
 from dpmic_jax.inference.multiple_testing import Control, FamilyWise
 from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
+from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.results import ScreenResult
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
@@ -126,7 +127,9 @@ def post_selection(
       table: the table that was screened.
       bounds: the bounds of the screen.
       test: `NullTable()` for columns without ties, `Permutation(...)` for any columns, or
-        `CustomTest(function)` for a function (x, y, *, key) -> p of your own.
+        `CustomTest(function)` for a function (x, y, *, key) -> p of your own. Pairs
+        with a nominal column are tested by their distance from independence in `Permutation` of
+        MICr; a function of your own gets the codes.
       key: key of the test's random draws, any JAX key; not the screen's.
       alpha: the error that is allowed.
       control: `FamilyWise()` for the probability of any false discovery, or `FalseDiscovery()` for
@@ -150,6 +153,7 @@ def post_selection(
         raise ValueError(f"{advice} Pass force=True (--force) for the p-values all the same")
     source = open_source(table, bounds)
     _check_columns(source, result)
+    _check_order(source, result, test)
     if (n := source.validate()) != event.n:
         raise ValueError(
             f"table has {n} records, the screened table had {event.n}: pass the table that was "
@@ -181,6 +185,18 @@ def _check_columns(source: Source, result: ScreenResult) -> None:
         raise ValueError(
             "table and bounds have other columns than those that were screened: pass the same "
             "table and bounds as to screen"
+        )
+
+
+def _check_order(source: Source, result: ScreenResult, test: IndependenceTest) -> None:
+    """Refuse exact MIC of nominal columns, which would depend on the order of their categories."""
+    used, _ = renumbered(result.pairs)
+    nominal = [source.names[i] for i in used if isinstance(source.bounds[i], NominalLimits)]
+    if nominal and isinstance(getattr(test, "statistic", None), MICe):
+        raise ValueError(
+            f"column {nominal[0]!r} is nominal, and MICe compares values: pass test=Permutation("
+            "statistic=MICr(B=...)) (--test micr), or declare ordered = true if its categories "
+            "have an order"
         )
 
 

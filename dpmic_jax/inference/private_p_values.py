@@ -45,7 +45,8 @@ from dpmic_jax.inference.private_noise import DistanceNoise
 from dpmic_jax.inference.private_result import Found
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import BinnedTable
-from dpmic_jax.screening.independence import chance_level, distance_tail
+from dpmic_jax.screening.independence import NUMBERS, PairBins, chance_level, distance_tail
+from dpmic_jax.screening.kinds import bins_of_pairs
 
 _OBSERVED = 1  # folded into the event's key
 
@@ -124,7 +125,7 @@ class PrivatePValues:
         points = [noise.multiplier * distance + more for distance, more in drawn]
         # Clipping is post-processing.
         distances = np.array([min(max(point, 0), noise.top) / noise.top for point in points])
-        p = p_values(distances, noise)
+        p = p_values(distances, noise, bins_of_pairs(binned, pairs))
         adjusted = self.control.adjusted(p)
         return Found(
             dependent=tuple((adjusted <= alpha).tolist()),
@@ -134,19 +135,22 @@ class PrivatePValues:
         )
 
 
-def p_values(distances: Float[np.ndarray, " pairs"], noise: DistanceNoise) -> Line:
+def p_values(
+    distances: Float[np.ndarray, " pairs"], noise: DistanceNoise, bins: PairBins = NUMBERS
+) -> Line:
     """p of the theorem, from above, of distances that were released with noise.
 
     Args:
       distances: as released, clipped to [0, 1].
       noise: on each of them.
+      bins: what pairs may have, as for `distance_tail`.
     """
     below, weights = _noise_steps(noise)
     # The upper end of every step of the noise, so that what is left for the distance is least.
     left = np.asarray(distances)[:, None] - below
     # 1e-6: far above what float arithmetic loses.
     factor = 1 + 6 / 5 * float(noise.cube.rate) + 1e-6
-    found = factor * (_tail(noise, left) @ weights) + _SMALLEST
+    found = factor * (_tail(noise, left, bins) @ weights) + _SMALLEST
     return np.where(distances <= 0, 1.0, np.minimum(1.0, found))
 
 
@@ -165,16 +169,16 @@ def _noise_steps(noise: DistanceNoise) -> tuple[Line, Line]:
     return ends + 1.5 / noise.top, weights
 
 
-def _tail(noise: DistanceNoise, x: Line) -> Line:
+def _tail(noise: DistanceNoise, x: Line, bins: PairBins) -> Line:
     """A bound on P(T >= x), from a table of it: the tail falls, so the point before x bounds it."""
     # Here a record moves what is released by 1/n, so `moved` is the records of one person.
-    points, tail = _tails(noise.n, noise.moved)
+    points, tail = _tails(noise.n, noise.moved, bins)
     place = np.searchsorted(points, x, side="right") - 1
     return np.where(place < 0, 1.0, tail[np.maximum(place, 0)])
 
 
 @lru_cache(maxsize=16)
-def _tails(n: int, records: int) -> tuple[Line, Line]:
+def _tails(n: int, records: int, bins: PairBins) -> tuple[Line, Line]:
     """Distances, and the proven tail at each."""
-    points = np.linspace(0, chance_level(n, 1, records, chance=1e-30), _POINTS)
-    return points, distance_tail(points, n, records)
+    points = np.linspace(0, chance_level(n, 1, records, bins, chance=1e-30), _POINTS)
+    return points, distance_tail(points, n, records, bins)

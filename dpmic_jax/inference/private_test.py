@@ -25,6 +25,7 @@ from dpmic_jax.mic.distance import MOST_RECORDS
 from dpmic_jax.mic.statistics import BinnedTable, MICrAndDistance
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.screening.kinds import Kinds, kinds_of
 from dpmic_jax.screening.power import LARGEST, SURE
 from dpmic_jax.screening.tiles import table_identity
 from dpmic_jax.version import __version__
@@ -92,6 +93,7 @@ def independence_test(
     n = source.validate() if done is None else done
     if n > MOST_RECORDS:
         raise ValueError(f"expected at most {MOST_RECORDS} records, got {n}")
+    kinds = kinds_of(source.names, source.bounds, chosen)  # which may be a refusal
     moved = method.moved * records_per_person
     noise = DistanceNoise(epsilon=epsilon, n=n, pairs=len(chosen), moved=moved)
     settings = {
@@ -126,7 +128,7 @@ def independence_test(
     ) as run:
         if run.result is not None:
             return IndependenceResult.from_json(run.result)
-        binned, places = _binned(source, chosen, n)
+        binned, places = _binned(source, chosen, kinds, n)
         found = method.found(binned, places, noise, alpha, event_key(run.key, run.event))
         result = IndependenceResult(
             pairs=names,
@@ -207,10 +209,13 @@ def _numbered(source: Source) -> Iterator[tuple[np.ndarray, ...]]:
         start += len(batch[0])
 
 
-def _binned(source: Source, pairs: Positions, n: int) -> tuple[BinnedTable, Positions]:
+def _binned(
+    source: Source, pairs: Positions, kinds: Kinds, n: int
+) -> tuple[BinnedTable, Positions]:
     """The bins of the columns that are in a pair, and the pairs as positions among these."""
     used, places = np.unique(pairs, return_inverse=True)
-    statistic, bounds = MICrAndDistance(micr=None), [source.bounds[column] for column in used]
+    statistic = MICrAndDistance(micr=None, bins=kinds.most)
+    bounds = [source.bounds[column] for column in used]
     cuts = (
         statistic.cut([batch[column] for column in used], bounds) for batch in source.batches(_ROWS)
     )

@@ -183,7 +183,9 @@ class _Tiles:
         self._room, self._tile = layout.pairs, min(tile, layout.pairs)
         self._codes, gains = on_devices(self._mesh, (codes, gains))
         n = table.n if gains is None else None  # which distances need, and no information
-        self._optimise = batch.Optimiser(layout, self._mesh, gains, self._others(layout), n=n)
+        self._optimise = batch.Optimiser(
+            layout, self._mesh, gains, self._others(layout), n=n, bins=table.bins
+        )
         self._lay_out, self._count, _ = self._optimise.others
 
     def _others(self, layout: Layout) -> list[Call]:
@@ -217,7 +219,7 @@ class _Tiles:
         first, second = self._pairs[pair].astype(np.int32).T
         sides = self._lay_out(self._codes, first, second, orders)
         counts = self._count(sides, self._empty, number, np.int32(self._n))
-        return self._optimise(counts, number)
+        return self._optimise(counts, number, (first, second))
 
 
 # Codes, and edges if there are any, of the first column of every lane and then of the second.

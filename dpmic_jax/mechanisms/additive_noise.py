@@ -22,7 +22,7 @@ import jax
 import numpy as np
 from jaxtyping import Int, PRNGKeyArray
 
-from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.data.table import Pairs, Table, positions
 from dpmic_jax.dp.accounting.events import ZCDP, Event, PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import (
@@ -141,7 +141,7 @@ class _MICrPlusNoise(AdditiveNoise, OnMICr[Release]):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
@@ -309,7 +309,7 @@ class MICeLap(LaplaceNoise):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],

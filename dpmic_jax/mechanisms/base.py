@@ -14,7 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from jaxtyping import Int, PRNGKeyArray
 
-from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.data.table import BoundsOf, Pairs, Table, bounds_of, positions
 from dpmic_jax.dp.accounting.events import Event, Guarantee, ReplaceOne
 from dpmic_jax.dp.rng.keys import event_key
@@ -65,7 +65,7 @@ class PairMechanism(ABC, Generic[Released]):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
@@ -103,7 +103,7 @@ class PairMechanism(ABC, Generic[Released]):
         return replace(found, value=np.asarray(found.value).item())
 
     def _release_pair(
-        self, held: Held, limits: Sequence[Bounds] | None, charge: ReleaseCharge
+        self, held: Held, limits: Sequence[NumberLimits] | None, charge: ReleaseCharge
     ) -> Released:
         return self._alone(self._release_pairs(held, _ONE_PAIR, limits, charge, ()))
 
@@ -111,7 +111,7 @@ class PairMechanism(ABC, Generic[Released]):
         self,
         held: Held,
         pairs: Positions,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         charge: ReleaseCharge,
         devices: Sequence[Device],
     ) -> Released:
@@ -129,7 +129,7 @@ class OnBounds(PairMechanism[Released]):
         x: Any,
         y: Any,
         *,
-        bounds: Sequence[Bounds],
+        bounds: Sequence[NumberLimits],
         key: Key,
         label: str = "",
         event: Event | None = None,
@@ -139,8 +139,9 @@ class OnBounds(PairMechanism[Released]):
 
         Args:
           x, y: two columns of numbers, record by record. What is no number, or missing, counts
-            as the midpoint of the bounds.
-          bounds: public ((x_low, x_high), (y_low, y_high)); values outside are clipped.
+            as the middle of the bounds, on their scale.
+          bounds: public ((x_low, x_high), (y_low, y_high)), or `ScaledBounds` for either; values
+            outside are clipped.
           key: `secret_key()`, or a seeded JAX key for research.
           label: as for `event`. Under a secret key a random number is added to it, so that no
             two releases share their noise.
@@ -170,7 +171,7 @@ class OnBounds(PairMechanism[Released]):
         Args:
           X: an array of records by columns, or a data frame.
           pairs: the two columns of each pair, by name or position.
-          bounds: public (low, high) of each column, in order or by name.
+          bounds: public (low, high) or `ScaledBounds` of each column, in order or by name.
           key, label, event, ledger: as for `release`; an event charged by hand is
             `event(n, count=len(pairs))`.
           devices: where to run.

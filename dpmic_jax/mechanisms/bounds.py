@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int, Int32
 
-from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.limits import Bounds, Column, ScaledBounds
 from dpmic_jax.data.table import bounds_of
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive
@@ -314,8 +314,10 @@ def _distinct(edges: list[float]) -> tuple[float, ...]:
 
 
 def _interval(within: Bounds) -> Bounds:
-    ((low, high),) = bounds_of(("x",), [within], "within")
-    low, high = float(low) + 0.0, float(high) + 0.0
+    (found,) = bounds_of(("x",), [within], "within")
+    if isinstance(found, ScaledBounds):
+        raise ValueError(f"expected within as (low, high), without a scale, got {within!r}")
+    low, high = (float(end) + 0.0 for end in found)
     if low == high:
         raise ValueError(f"expected the ends of within to be two floats, got {within!r}")
     return low, high

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from jaxtyping import Float, Int
 
-from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.accounting.events import Event, PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, check_positive
@@ -108,7 +108,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
@@ -153,7 +153,7 @@ class MICrHistogram(OnBounds[HistogramRelease]):
 
 
 def cell_counts(
-    data: Table, limits: Sequence[Bounds], pairs: Int[np.ndarray, "pairs 2"], side: int
+    data: Table, limits: Sequence[NumberLimits], pairs: Int[np.ndarray, "pairs 2"], side: int
 ) -> Int[np.ndarray, "pairs side side"]:
     """Records in each cell of a side x side grid on the bounds: exact, so not private."""
     bins = by_range(data.columns, limits, [side]).fine.astype(np.int64)

@@ -7,14 +7,14 @@ is refused: how a record is coded depends on the public bounds and on that recor
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from jaxtyping import Float
 
-from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.limits import Column, NumberLimits
+from dpmic_jax.data.scales import middle
 from dpmic_jax.data.schema import Number
 from dpmic_jax.data.source import memory
 from dpmic_jax.data.source.coding import holding
@@ -43,11 +43,11 @@ class Held:
         """The number of records, which is public."""
         return len(self.containers[0])
 
-    def coded(self, limits: Sequence[Bounds] | None) -> Table:
+    def coded(self, limits: Sequence[NumberLimits] | None) -> Table:
         """The columns as floats.
 
-        What is no number counts as the middle of the bounds. Without bounds it is -inf, the
-        lowest rank.
+        What is no number counts as the middle of the bounds, on their scale. Without bounds it is
+        -inf, the lowest rank.
         """
         columns = [
             memory.floats_in(container, _NUMBERS, name)
@@ -57,7 +57,7 @@ class Held:
             filled = [_filled(column, -np.inf) for column in columns]
         else:
             filled = [
-                _filled(holding(column, *ends), _middle(ends))
+                _filled(holding(column, ends[0], ends[1]), middle(ends))
                 for column, ends in zip(columns, limits, strict=True)
             ]
         return Table(self.names, tuple(filled), self.source)
@@ -108,11 +108,6 @@ def _frame(X: Any) -> nw.DataFrame | None:
     except ValueError:  # so says narwhals itself of some frames
         pass
     raise ValueError("expected X to have distinct column names; rename one of those of one name")
-
-
-def _middle(limits: Bounds) -> float:
-    low, high = map(Fraction, limits)
-    return float((low + high) / 2)
 
 
 def _filled(values: Float[np.ndarray, " n"], filler: float) -> Column:

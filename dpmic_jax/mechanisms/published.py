@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int
 
-from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive
@@ -104,7 +104,7 @@ class PublishedMICrGeom(OnMICr[PrivateValue]):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],

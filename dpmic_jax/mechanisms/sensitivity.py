@@ -102,9 +102,29 @@ def group(bound: Fraction, records: int) -> Fraction:
     return bound * _count(records, "records")
 
 
-def of_person(statistic: Statistic, n: int, records: int) -> Fraction:
-    """`integer_path` for a person with `records` records; at most 1, the range of values."""
-    return min(Fraction(1), group(integer_path(statistic, n), records))
+def whole_table(categories: int, n: int) -> Fraction:
+    """The most that one record moves MICr of two nominal columns, rounding included.
+
+    It is the information of the whole table over the logarithm of `categories`, the smaller number
+    of declared ones: `entry_bound`, and six entries of the table of phi that change.
+    """
+    return entry_bound(categories, categories, n) + Fraction(6, UNIT)
+
+
+def of_person(statistic: Statistic, n: int, records: int, *, categories: int = 0) -> Fraction:
+    """`integer_path` for a person with `records` records; at most 1, the range of values.
+
+    Args:
+      statistic: the settings.
+      n: number of records.
+      records: of the person.
+      categories: of two nominal columns of a pair the smaller number, at least; 0 if there is no
+        such pair.
+    """
+    bound = integer_path(statistic, n)
+    if categories:
+        bound = max(bound, whole_table(categories, n))
+    return min(Fraction(1), group(bound, records))
 
 
 def l1(bound: Fraction, pairs: int) -> Fraction:
@@ -130,7 +150,7 @@ def _mice(grids: tuple[Grid, ...], n: int) -> Fraction:
 
 
 def _mice_entries(grids: tuple[Grid, ...], n: int) -> Iterable[Fraction]:
-    for rows, _, parts in grids:
+    for rows, _, parts, _ in grids:
         # Ranks are cut into n mod l parts of one record more than the others have.
         less, longer = divmod(n, rows)
         shift = longer * _phi_increment(less + 1) + (rows - longer) * _phi_increment(less)
@@ -149,7 +169,7 @@ def _mice_allowance(grids: tuple[Grid, ...]) -> Fraction:
     """
     units = (
         max(2 * (k + rows - 1), Fraction((k + 1) * (rows + 1), 2)) / _log2(k)[0]
-        for rows, _, parts in grids
+        for rows, _, parts, _ in grids
         for k in range(2, parts + 1)
     )
     return _round_up(max(units) / UNIT)

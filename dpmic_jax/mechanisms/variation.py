@@ -22,7 +22,7 @@ from typing import Self
 import numpy as np
 from jaxtyping import Int
 
-from dpmic_jax.data.limits import Bounds
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.data.table import Table
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 from dpmic_jax.dp.noise.lattice import Lattice
@@ -81,7 +81,7 @@ class VariationLap(LaplaceNoise, OnBounds[Release]):
     def release_charged(
         self,
         data: Table,
-        limits: Sequence[Bounds] | None,
+        limits: Sequence[NumberLimits] | None,
         pairs: Positions,
         run: ChargedRun,
         devices: Sequence[Device],
@@ -96,7 +96,7 @@ class VariationLap(LaplaceNoise, OnBounds[Release]):
 def lattice_points(
     lattice: Lattice,
     data: Table,
-    limits: Sequence[Bounds],
+    limits: Sequence[NumberLimits],
     pairs: Int[np.ndarray, "pairs 2"],
     parts: int,
 ) -> Int[np.ndarray, " pairs"]:

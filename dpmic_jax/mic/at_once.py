@@ -12,14 +12,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Integer
+from jaxtyping import Array, Bool, Integer
 
 from dpmic_jax.mic import optimise_triton, prefix_triton
 from dpmic_jax.mic.coding import Codes, DirectCodes, FineCodes, FineEdges
-from dpmic_jax.mic.distance import CUTS, Steps, splits, weighted
+from dpmic_jax.mic.distance import (
+    CUTS,
+    Steps,
+    splits,
+    splits_of_kinds,
+    weighted,
+)
 from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.layout import Layout
-from dpmic_jax.mic.optimise import best_information
+from dpmic_jax.mic.optimise import best_information, table_information
 from dpmic_jax.mic.xlogx import ExactGains, FastGains, Gains
 
 # Of counts on the refinement that are made and read off at a time.
@@ -103,7 +109,7 @@ def optimise(
     del number
     if by_triton and isinstance(gains, FastGains | ExactGains):
         return optimise_triton.best_information(edges_of(counts), parts, gains)[None]
-    some = counts.reshape(-1, lanes, *counts.shape[1:])
+    some = _in_turns(counts, lanes)
     return lax.map(
         lambda counts: best_information(jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains),
         some,
@@ -117,26 +123,62 @@ def edges_of(counts: Counts) -> Edges:
     return jnp.pad(before, ((0, 0), (0, 0), (1, 0)))
 
 
+def tables(counts: Counts, number: Integer[Array, "1"], gains: Gains, *, lanes: int) -> Information:
+    """`kernel.tables`, of all lanes for which there is room."""
+    del number
+    return lax.map(lambda some: table_information(some, gains)[None], _in_turns(counts, lanes))
+
+
 def distances(
     counts: Counts, number: Integer[Array, "1"], steps: Steps, *, lanes: int
 ) -> Information:
     """`kernel.distances`, of all lanes for which there is room: every split and t at once."""
     del number
-    some = counts.reshape(-1, lanes, *counts.shape[1:])
-    return lax.map(lambda counts: _distances(counts, steps)[None], some)
+    sides, free = jnp.asarray(splits())[None], np.arange(len(splits()))[None] < CUTS
+    price = jnp.where(free, 0, steps.price)
+    return lax.map(lambda some: _largest(some, steps, sides, price)[None], _in_turns(counts, lanes))
 
 
-def _distances(
-    counts: Integer[Array, "lanes parts others"], steps: Steps
+def nominal_distances(
+    counts: Counts,
+    number: Integer[Array, "1"],
+    steps: Steps,
+    splitting: Integer[Array, "lanes 2"],
+    *,
+    lanes: int,
+) -> Information:
+    """`kernel.nominal_distances`, of all lanes for which there is room."""
+    del number
+    sides, unions = map(jnp.asarray, splits_of_kinds(counts.shape[1]))
+
+    def of_some(given):
+        some, own = given
+        kinds, prices = own[:, 0], own[:, 1]
+        of_union = jnp.where(unions[kinds], steps.price, 0)
+        return jnp.maximum(_largest(some, steps, sides[kinds], of_union) - prices, 0)[None]
+
+    return lax.map(of_some, (_in_turns(counts, lanes), _in_turns(splitting, lanes)))
+
+
+def _in_turns(
+    array: Integer[Array, "lanes *shape"], lanes: int
+) -> Integer[Array, "turns some *shape"]:
+    return array.reshape(-1, lanes, *array.shape[1:])
+
+
+def _largest(
+    counts: Integer[Array, "lanes parts others"],
+    steps: Steps,
+    sides: Bool[Array, "_ splits parts"],
+    price: Integer[Array, "_ splits"],
 ) -> Integer[Array, " lanes"]:
-    """`distance.split_distance`, without loops: by lanes, splits and values of t.
+    """The largest D, each less its price: by lanes, splits and values of t.
 
     The values of t come last, so that XLA finds the smallest distance in one kernel.
     """
     part = counts.sum(axis=1, dtype=jnp.int32)[:, None]
     n = part.sum(axis=2, dtype=jnp.int32)
-    sides = jnp.asarray(splits())[None, :, :, None]
-    near = jnp.where(sides, counts[:, None], 0).sum(axis=2, dtype=jnp.int32)
+    near = jnp.where(sides[..., None], counts[:, None], 0).sum(axis=2, dtype=jnp.int32)
     total = near.sum(axis=2, dtype=jnp.int32)
     number, k = steps.number, np.arange(1, len(steps.weights) + 1, dtype=np.int32)[None, None]
     weight = jnp.asarray(steps.weights)[None, None]
@@ -153,7 +195,6 @@ def _distances(
     found = jnp.minimum(distance(k, number), distance(k, k))
     found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=2)
     one_sided = 2 * number * jnp.minimum(total, n - total)
-    price = jnp.where(np.arange(splits().shape[0])[None] < CUTS, 0, steps.price)
     return jnp.maximum((jnp.minimum(found, one_sided) - price).max(axis=1), 0)
 
 

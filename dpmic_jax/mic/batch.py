@@ -18,7 +18,7 @@ from dpmic_jax.mic import backends, numpy_scorer
 from dpmic_jax.mic import kernel as tiles
 from dpmic_jax.mic.backends import Backend, Device
 from dpmic_jax.mic.coding import Codes, cheaper_codes, refined_codes
-from dpmic_jax.mic.distance import Steps, steps
+from dpmic_jax.mic.distance import Steps, kind_of, length_price, steps
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
 from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.numpy_scorer import FewScorer
@@ -110,9 +110,17 @@ def scorer(
     for some in _counted_together(cut):
         # No more room than the tiles have that all parts take.
         room = min([tile, *(part.layout.pairs for part in parts if not part.layout.lane_by_lane)])
-        codes = _codes(some, backends.backend(devices[0].platform))
         parts.append(
-            Scorer(codes, some.grids, gains, n=cut.n, devices=devices, tile=room, pairs=pairs)
+            Scorer(
+                _codes(some, backends.backend(devices[0].platform)),
+                some.grids,
+                gains,
+                n=cut.n,
+                devices=devices,
+                tile=room,
+                pairs=pairs,
+                bins=some.bins,
+            )
         )
     return parts[0] if len(parts) == 1 else ScorerOfParts(parts)
 
@@ -124,14 +132,14 @@ def _counted_together(cut: BinnedTable) -> list[BinnedTable]:
     alone have the programs of the second part. With many records it would take more.
     """
     merged = [place for place, grid in enumerate(cut.grids) if grid.parts > 1]
-    others = [place for place, grid in enumerate(cut.grids) if grid.parts == 1]
+    others = [place for place, grid in enumerate(cut.grids) if grid.parts <= 1]
     if cut.n > _COUNTED_TWICE or not merged or not others:
         return [cut]
     return [cut.of_grids(merged), cut.of_grids(others)]
 
 
 def _codes(cut: BinnedTable, backend: Backend) -> Codes:
-    if all(grid.parts == 1 for grid in cut.grids):
+    if all(grid.parts <= 1 for grid in cut.grids):
         return refined_codes(cut.masters, cut.rows)  # whose program serves more numbers of records
     return cheaper_codes(cut.masters, cut.rows, backend)
 
@@ -155,23 +163,27 @@ class Optimiser:
         others: Sequence[Call] = (),
         *,
         n: int | None = None,
+        bins: Int[np.ndarray, " columns"] | None = None,
     ):
         _keep_memory()
         self.layout, self._devices, self._gains = layout, mesh.size, gains
         number = np.zeros(mesh.size, np.int32)
         # Only grids that are scored by their distance need to know n.
         of_distance = on_devices(mesh, self._steps(n)) if n else None
-        self._tables = [gains if some.parts > 1 else of_distance for some in layout.buckets]
+        self._tables = [gains if some.parts != 1 else of_distance for some in layout.buckets]
+        self._splitting = None if n is None or bins is None else _splitting(bins, n)
 
         def call(bucket: Bucket, table: Any) -> Call:
-            counts = _shaped(layout.room(bucket) * mesh.size, bucket.master, bucket.rows)
+            lanes = layout.room(bucket) * mesh.size
+            counts = _shaped(lanes, bucket.master, bucket.rows)
             program = tiles.optimising_program(
                 bucket,
                 layout.lanes_of(bucket),
                 together=not layout.lane_by_lane,
                 by_triton=layout.triton,
             )
-            return program, (counts, number, table)
+            own = [_shaped(lanes, 2)] * bucket.by_kinds
+            return program, (counts, number, table, *own)
 
         # Compiled before the threads start, which would each trace the programs for themselves.
         calls = [*others, *map(call, layout.buckets, self._tables)]
@@ -187,12 +199,15 @@ class Optimiser:
         return found._replace(weights=found.weights[:all_])
 
     def __call__(
-        self, counts: Sequence[jax.Array], number: Int[np.ndarray, " devices"]
+        self,
+        counts: Sequence[jax.Array],
+        number: Int[np.ndarray, " devices"],
+        both: tuple[Int[np.ndarray, " room_of_all"], ...] = (),
     ) -> Int[np.ndarray, "entries 2 some"]:
-        """Information (`kernel.entries`) of `number` pairs on each device."""
+        """Information (`kernel.entries`) of `number` pairs on each device, of columns `both`."""
         layout = self.layout
         found = [
-            program(some, 2 * len(bucket.grids) * number, table)
+            program(some, 2 * len(bucket.grids) * number, table, *self._of_lanes(bucket, both))
             for program, some, bucket, table in zip(
                 self._programs, counts, layout.buckets, self._tables, strict=False
             )
@@ -220,6 +235,18 @@ class Optimiser:
             list(part.reshape(devices, *shape)) for part, shape in zip(parts, shapes, strict=True)
         ]
 
+    def _of_lanes(
+        self, bucket: Bucket, both: tuple[Int[np.ndarray, " room_of_all"], ...]
+    ) -> list[Int[np.ndarray, "lanes 2"]]:
+        """How the columns of every lane are split, where that depends on them."""
+        if self._splitting is None or not bucket.by_kinds:
+            return []
+        merged, (kinds, prices) = np.stack(both, axis=1), self._splitting
+        found = np.stack([kinds[merged], prices[merged[:, ::-1]]], axis=2)
+        found = found.reshape(self._devices, -1, 2)
+        more = self.layout.room(bucket) - found.shape[1]
+        return [np.pad(found, ((0, 0), (0, more), (0, 0))).reshape(-1, 2)]
+
 
 def joined(found: tuple[jax.Array, ...]) -> jax.Array:
     """Arrays of numbers as one."""
@@ -227,6 +254,14 @@ def joined(found: tuple[jax.Array, ...]) -> jax.Array:
 
 
 _JOINING = Program(joined, (), (SPLIT,), SPLIT)
+
+
+def _splitting(
+    bins: Int[np.ndarray, " columns"], n: int
+) -> tuple[Int[np.ndarray, " columns"], Int[np.ndarray, " columns"]]:
+    """How each column is split, and what the other one is charged for its bins."""
+    prices = [length_price(each, n) for each in bins.tolist()]
+    return kind_of(bins).astype(np.int32), np.array(prices, np.int32)
 
 
 @lru_cache(maxsize=1)
@@ -254,6 +289,7 @@ class Scorer:
       devices: where to run; a tile is split evenly over them.
       tile: how many pairs a device scores at a time at most.
       pairs: about how many there will be in all, which steers the layout and not the result.
+      bins: how many bins nominal columns have (`BinnedTable.bins`).
     """
 
     def __init__(
@@ -266,6 +302,7 @@ class Scorer:
         devices: Sequence[Device],
         tile: int,
         pairs: int,
+        bins: Int[np.ndarray, " columns"] | None = None,
     ):
         mesh = Mesh(np.array(devices), ("pairs",))
         platform, memory = devices[0].platform, backends.memory_of(devices[0])
@@ -278,10 +315,12 @@ class Scorer:
         counting = tiles.counting_program(self.layout)
         call = counting, (self._columns, spots, spots, number, self._n)
         distance = any(grid.parts == 1 for grid in grids)
-        self._optimise = Optimiser(self.layout, mesh, gains, [call], n=n if distance else None)
+        self._optimise = Optimiser(
+            self.layout, mesh, gains, [call], n=n if distance else None, bins=bins
+        )
         (self._count,) = self._optimise.others
         self._like_this = partial(
-            Scorer, self._columns, grids, gains, n=n, devices=devices, pairs=pairs
+            Scorer, self._columns, grids, gains, n=n, devices=devices, pairs=pairs, bins=bins
         )
 
     def __call__(
@@ -310,8 +349,9 @@ class Scorer:
         return self._like_this(tile=self.layout.pairs // 2)
 
     def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
-        first, second, number = share_out(pairs, self._devices, self.layout.pairs)
-        return self._optimise(self._count(self._columns, first, second, number, self._n), number)
+        share = share_out(pairs, self._devices, self.layout.pairs)
+        counts = self._count(self._columns, *share, self._n)
+        return self._optimise(counts, share.number, share[:2])
 
 
 class ScorerOfParts:

@@ -11,15 +11,22 @@ differ only in the low bits of a float64 or an int64.
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Integer
 
-from dpmic_jax.data.limits import CategoryLimits, Column, Limits, Scale, WithMissing
+from dpmic_jax.data.limits import (
+    CategoryLimits,
+    Column,
+    Limits,
+    NominalLimits,
+    Scale,
+    WithMissing,
+)
+from dpmic_jax.data.scales import on_scale
 from dpmic_jax.mic.lookup import FEW, Coder, Cuts, Partition, Search, coder
 
 
@@ -84,9 +91,11 @@ def by_rank(columns: Sequence[Column], sizes: Sequence[int], ties: Ties) -> Part
     return Partitions(fine, edges, tuple(cuts))
 
 
-def _no_codes(columns: int, n: int, sizes: Sequence[int]) -> Integer[np.ndarray, "columns n"]:
-    """Room for the fine bins, in the smallest dtype that surely holds them."""
-    return np.empty((columns, n), np.min_scalar_type(sum(sizes)))
+def _no_codes(
+    columns: int, n: int, sizes: Sequence[int], most: int = 0
+) -> Integer[np.ndarray, "columns n"]:
+    """Room for the fine bins, in the smallest dtype that surely holds them, and `most` bins."""
+    return np.empty((columns, n), np.min_scalar_type(max(sum(sizes), most)))
 
 
 def _mass_edges(
@@ -134,19 +143,32 @@ def by_range(
     `ScaledBounds` it is the value at p/q of the way on that scale, to 40 digits.
 
     On bounds `WithMissing` the first of q parts holds the missing values, and the others
-    are q - 1 parts of equal width. Categories are cut as `CategoryLimits` says. No kind of cut
-    looks at a value.
+    are q - 1 parts of equal width. Categories are cut as `CategoryLimits` says. Nominal categories
+    have one bin each, after one for missing values, if they fit into q parts; else all of them are
+    in the first part. No kind of cut looks at a value.
     """
     (partitions,) = by_ranges(columns, bounds, [sizes])
     return partitions
 
 
 def by_ranges(
-    columns: Sequence[Column], bounds: Sequence[Limits], every: Sequence[Sequence[int]]
+    columns: Sequence[Column],
+    bounds: Sequence[Limits],
+    every: Sequence[Sequence[int]],
+    rooms: Sequence[Sequence[int]] | None = None,
 ) -> tuple[Partitions, ...]:
-    """`by_range` for several lists of sizes, looking at each value once."""
+    """`by_range` for several lists of sizes, looking at each value once.
+
+    Args:
+      columns: the values.
+      bounds: limits of each column.
+      every: the lists of sizes.
+      rooms: for each of these sizes the most bins of a nominal column that has them as its parts;
+        by default the size.
+    """
     every, n = tuple(map(tuple, every)), len(columns[0])
-    fine = [_no_codes(len(columns), n, sizes) for sizes in every]
+    most = max((limits.bins for limits in bounds if isinstance(limits, NominalLimits)), default=0)
+    fine = [_no_codes(len(columns), n, sizes, most) for sizes in every]
     cuts = []
     for index, (values, limits) in enumerate(zip(columns, bounds, strict=True)):
         own = every, values.dtype, type(limits), *limits
@@ -155,36 +177,42 @@ def by_ranges(
         code(values, [codes[index] for codes in fine])
         cuts.append([partition.cuts for partition in partitions])
     return tuple(
-        Partitions(codes, _range_edges(bounds, sizes), own)
-        for codes, sizes, own in zip(fine, every, zip(*cuts, strict=True), strict=True)
+        Partitions(codes, _range_edges(bounds, sizes, tuple(room)), own)
+        for codes, sizes, room, own in zip(
+            fine, every, rooms or every, zip(*cuts, strict=True), strict=True
+        )
     )
 
 
 def _partitions(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> tuple[Partition, ...]:
     """The cuts of one column for every list of sizes."""
     if kind is CategoryLimits:
         firsts = [_category_edges(sizes, *limits)[0] for sizes in every]
         return tuple(Partition(np.array(codes, dtype), len(codes)) for codes in firsts)
+    if kind is NominalLimits:
+        return (_nominal_cuts(dtype, *limits),) * len(every)
     return tuple(_width_cuts(sizes, kind, dtype, *limits) for sizes in every)
 
 
 @lru_cache(maxsize=64)
 def _coder(
-    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float
+    every: tuple[tuple[int, ...], ...], dtype: np.dtype, kind: type, *limits: float | Scale
 ) -> Coder:
     """Kept, for a table comes in batches."""
     return coder(_partitions(every, dtype, kind, *limits))
 
 
 def _range_edges(
-    bounds: Sequence[Limits], sizes: tuple[int, ...]
+    bounds: Sequence[Limits], sizes: tuple[int, ...], rooms: tuple[int, ...]
 ) -> Integer[np.ndarray, "columns sizes longest"]:
     """Where the parts of every size begin among the fine bins of each column."""
     _, edges = _width_edges(sizes)
     edges = np.broadcast_to(edges, (len(bounds), *edges.shape))
-    if not any(isinstance(limits, WithMissing | CategoryLimits) for limits in bounds):
+    if not any(
+        isinstance(limits, WithMissing | CategoryLimits | NominalLimits) for limits in bounds
+    ):
         return edges
     edges = edges.copy()
     for column, limits in zip(edges, bounds, strict=True):
@@ -192,7 +220,26 @@ def _range_edges(
             column[:] = _missing_edges(sizes)[1]
         elif isinstance(limits, CategoryLimits):
             column[:] = _category_edges(sizes, limits.categories)[1]
+    more = max(*rooms, max(sizes)) - max(sizes)
+    edges = np.pad(edges, ((0, 0), (0, 0), (0, more)), mode="edge")
+    for column, limits in zip(edges, bounds, strict=True):
+        if isinstance(limits, NominalLimits):
+            column[:] = _nominal_edges(limits.bins, rooms, column.shape[1])
     return edges
+
+
+def _nominal_cuts(dtype: np.dtype, count: Any, missing: Any) -> Partition:
+    """Every code but the first begins a bin."""
+    codes = np.arange(1 - missing, count).astype(dtype)
+    return Partition(codes, len(codes))
+
+
+def _nominal_edges(
+    bins: int, rooms: tuple[int, ...], longest: int
+) -> Integer[np.ndarray, "sizes longest"]:
+    """Every bin is a part of the sizes that have room for all; else the first part has all."""
+    own = np.minimum(np.arange(longest), bins)
+    return np.where(np.array(rooms)[:, None] < bins, bins * (own > 0), own)
 
 
 @lru_cache(maxsize=64)
@@ -204,7 +251,8 @@ def _width_edges(
     place = {fraction: index + 1 for index, fraction in enumerate(fractions)}
     edges = np.full((len(sizes), max(sizes) + 1), len(fractions) + 1, np.int32)
     for row, q in zip(edges, sizes, strict=True):
-        row[:q] = [0, *(place[Fraction(p, q)] for p in range(1, q))]
+        # Without any part, as beside a part for missing values that is the only one, all are past.
+        row[:q] = [0, *(place[Fraction(p, q)] for p in range(1, q))][:q]
     return tuple(fractions), edges
 
 
@@ -265,38 +313,13 @@ def _width_cuts(
         # A cut below every float of the dtype is reached by all but what is missing.
         return Partition(np.append(lowest, np.maximum(cut, lowest)), reached + 1)
     fractions, _ = _width_edges(sizes)
-    exact = [_on_scale(low, high, scale, fraction) for fraction in fractions]
+    exact = list(map(on_scale(low, high, scale), fractions))
     if dtype.kind in "iu":
         # An integer is at or above a cut iff it is at or above the cut rounded up.
         limits, up = np.iinfo(dtype), [math.ceil(cut) for cut in exact]
         inside = [min(max(cut, limits.min), limits.max) for cut in up]
         return Partition(np.array(inside, dtype), sum(cut <= limits.max for cut in up))
     return Partition(np.array([_round(cut, dtype) for cut in exact], dtype), len(exact))
-
-
-def _on_scale(low: float, high: float, scale: Scale, fraction: Fraction) -> Fraction:
-    """The value at a fraction of the way from low to high on a scale.
-
-    Roots and logarithms are computed to 50 digits and rounded to 40, so that a value that is a
-    short number is that number: the cuts of (1, 10^6) by six are the powers of ten.
-    """
-    if not isinstance(scale, str):
-        points = [Fraction(point) for point in (low, *scale, high)]
-        place = min(math.floor(fraction * (len(points) - 1)), len(points) - 2)
-        start, stop = points[place : place + 2]
-        return start + (stop - start) * (fraction * (len(points) - 1) - place)
-    first, last = Fraction(low), Fraction(high)
-    if scale == "linear":
-        return first + (last - first) * fraction
-    with localcontext(prec=50):
-        share = Decimal(fraction.numerator) / Decimal(fraction.denominator)
-        start, stop = Decimal(low), Decimal(high)
-        if scale == "log":
-            found = start * ((stop / start).ln() * share).exp()
-        else:
-            found = (start.sqrt() + (stop.sqrt() - start.sqrt()) * share) ** 2
-    with localcontext(prec=40):
-        return Fraction(+found)
 
 
 def _round(value: Fraction, dtype: np.dtype) -> np.floating:

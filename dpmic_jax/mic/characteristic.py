@@ -1,7 +1,7 @@
 """Characteristic matrices, and the statistics that are read off them."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int, Int64
 
+from dpmic_jax.data.limits import Limits
 from dpmic_jax.mic import numpy_scorer
 from dpmic_jax.mic.binning import Cuts
-from dpmic_jax.mic.grids import Grid
-from dpmic_jax.mic.statistics import BinnedTable
+from dpmic_jax.mic.grids import Grid, masters
+from dpmic_jax.mic.statistics import BinnedTable, categories_of
 from dpmic_jax.mic.xlogx import UNIT
 
 
@@ -140,16 +141,37 @@ def weight(parts: int) -> int:
 
 
 def integer_mic(
-    grids: tuple[Grid, ...], information: Int[np.ndarray, "entries 2 pairs"]
+    grids: tuple[Grid, ...],
+    information: Int[np.ndarray, "entries 2 pairs"],
+    of_tables: Int64[np.ndarray, " pairs"] | None = None,
 ) -> Int64[np.ndarray, " pairs"]:
     """MIC in units of 2^-56, by integers alone: what private releases start from.
 
     Every entry of a plan has at least as many fixed rows as parts, so k is its smaller side.
+
+    Args:
+      grids: the plan.
+      information: what was found on each grid.
+      of_tables: the weight of the whole table of each pair (`table_weights`), if it is scored.
     """
     parts = [k for grid in grids for k in range(2, grid.parts + 1)]
     weights = np.array([weight(k) for k in parts], np.int64)[:, None, None]
     # A last grid of one part is no entry of the characteristic matrix.
-    return (information[: len(parts)].astype(np.int64) * weights).max(axis=(0, 1))
+    found = (information[: len(parts)].astype(np.int64) * weights).max(axis=(0, 1))
+    if of_tables is None:
+        return found
+    # Missing values may tell more than all declared categories.
+    whole = np.minimum(information[len(parts), 0] * of_tables, 2**VALUE_BITS)
+    return np.maximum(found, whole)
+
+
+def table_weights(
+    bounds: Sequence[Limits], pairs: Int[np.ndarray, "pairs 2"]
+) -> Int64[np.ndarray, " pairs"]:
+    """1 / log2 of the smaller number of categories of two nominal columns; 0 for other pairs."""
+    fewest = np.array(list(map(categories_of, bounds)))[pairs].min(axis=1)
+    weights = [weight(k) if k > 1 else 0 for k in range(1 + fewest.max(initial=0))]
+    return np.array(weights, np.int64)[fewest]
 
 
 def mic(matrix: Characteristic) -> Values:
@@ -216,7 +238,7 @@ def attaining_grid(
     scores = information / np.log2([[parts] for _, parts in entries])
     entry, flipped = np.unravel_index(scores.argmax(), scores.shape)
     (index, parts), (merged, fixed) = entries[entry], pair[::-1] if flipped else pair
-    size = sorted({grid.master for grid in cut.grids}).index(cut.grids[index].master)
+    size = masters(cut.grids).index(cut.grids[index].columns)
     columns, rows = cut.masters.edges[merged, size], cut.rows.edges[fixed, index]
     counts = numpy_scorer.edge_counts(cut, merged, fixed, index)
     chosen = numpy_scorer.best_edges(counts, parts)

@@ -29,6 +29,7 @@ which commutes with minima and maxima, so that D, an integer, moves by at most 2
 
 import itertools
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -102,38 +103,163 @@ def splits() -> Bool[np.ndarray, "splits parts"]:
 
 
 CUTS = PARTS - 1  # the first of the splits
+FEW, MANY = 8, 16  # bins of which all unions are tried, and unions of two
+# How an axis is split: as numbers, or by up to 8, up to 16, or more bins.
+NUMBER, FEW_BINS, MANY_BINS, LONG_LIST = range(4)
+
+
+class Splits(NamedTuple):
+    """The splits of an axis of each kind.
+
+    Attributes:
+      sides: the near sides, filled up with empty ones, at a distance of 0.
+      unions: from which of them the price is taken off.
+    """
+
+    sides: Bool[np.ndarray, "kinds splits parts"]
+    unions: Bool[np.ndarray, "kinds splits"]
+
+
+@lru_cache(maxsize=8)
+def splits_of_kinds(parts: int) -> Splits:
+    """The splits of axes of `parts` parts, of which numbers have the first 16.
+
+    Those of a nominal column are each bin against the others, all unions of up to 8 bins, and the
+    unions of two of up to 16. No permutation of the bins changes them as a set. Unions that only
+    differ in bins that are not there are the same split, at the price of unions or without it.
+    """
+    every = [
+        side
+        for side in itertools.product([False, True], repeat=FEW - 1)
+        if 2 <= sum(side) <= FEW - 2
+    ]
+    single = np.eye(parts, dtype=bool)
+    two = [one | other for one, other in itertools.combinations(single[:MANY, :MANY], 2)]
+    few = np.vstack([single[:FEW, :FEW], np.pad(every, ((0, 0), (0, 1)))])
+    of_kind = [splits(), few, np.vstack([single[:MANY, :MANY], two]), single]
+    sides = np.zeros((len(of_kind), max(map(len, of_kind)), parts), bool)
+    for to, some in zip(sides, of_kind, strict=True):
+        to[: len(some), : some.shape[1]] = some
+    free = np.array([CUTS, FEW, MANY, parts])
+    return Splits(sides, np.arange(sides.shape[1]) >= free[:, None])
+
+
+def kind_of(bins: Integer[np.ndarray, "*columns"]) -> Integer[np.ndarray, "*columns"]:
+    """How columns are split: nominal ones by how many bins they have, numbers have 0."""
+    return np.searchsorted([0, FEW, MANY], bins)
+
+
+def number_of_splits(bins: int) -> tuple[int, int]:
+    """How many splits of a column are tried without a price, and how many unions.
+
+    Args:
+      bins: how many it has if it is nominal, else 0.
+    """
+    if bins == 0:
+        return CUTS, len(splits()) - CUTS
+    if bins <= FEW:
+        return bins, 2 ** (bins - 1) - 1 - bins
+    return bins, math.comb(bins, 2) if bins <= MANY else 0
+
+
+def length_price(bins: int, n: int) -> int:
+    """What is taken off D across splits of a column, if the other one has so many bins.
+
+    (sqrt(bins) - 4) / (2 sqrt(n)), rounded up, in units of D: many bins show by chance what 16 do
+    not. Nothing up to 16 bins, which is as many parts as numbers have.
+    """
+    if bins <= PARTS:
+        return 0
+    return steps_of(n) * (math.isqrt(bins * n) + 1 - math.isqrt(PARTS * n))
 
 
 def split_distance(
     counts: Integer[Array, "parts others lanes"], steps: Steps
 ) -> Integer[Array, " lanes"]:
-    """The largest D over all splits of the first axis.
+    """The largest D over all splits of the first axis, of two columns of numbers.
 
     Args:
       counts: records in each cell, of as many records in every lane.
       steps: the values of t.
     """
+    sides = jnp.asarray(splits())
+    return _largest(
+        counts,
+        steps,
+        len(sides),
+        lambda index: sides[index][:, None, None],
+        lambda index: jnp.where(index < CUTS, 0, steps.price),
+    )
+
+
+def nominal_distance(
+    counts: Integer[Array, "parts others lanes"],
+    steps: Steps,
+    kinds: Integer[Array, " lanes"],
+    prices: Integer[Array, " lanes"],
+) -> Integer[Array, " lanes"]:
+    """The largest D over all splits of the first axis, whatever the columns are.
+
+    Args:
+      counts: records in each cell, of as many records in every lane.
+      steps: the values of t.
+      kinds: how the first axis of each lane is split.
+      prices: what is taken off D of each lane.
+    """
+    sides, unions = map(jnp.asarray, splits_of_kinds(len(counts)))
+    found = _largest(
+        counts,
+        steps,
+        sides.shape[1],
+        lambda index: _by_kind(kinds, sides[:, index])[:, None],
+        lambda index: jnp.where(_by_kind(kinds, unions[:, index, None])[0], steps.price, 0),
+    )
+    return jnp.maximum(found - prices, 0)
+
+
+def _by_kind(
+    kinds: Integer[Array, " lanes"], values: Bool[Array, "kinds parts"]
+) -> Bool[Array, "parts lanes"]:
+    """What each lane has, by a choice, which a CPU does for many lanes at a time."""
+    found = values[LONG_LIST][:, None]
+    for kind in (NUMBER, FEW_BINS, MANY_BINS):
+        found = jnp.where((kinds == kind)[None], values[kind][:, None], found)
+    return found
+
+
+def _largest(
+    counts: Integer[Array, "parts others lanes"],
+    steps: Steps,
+    splits: int,
+    side: Callable[[Array], Bool[Array, "parts 1 _"]],
+    price: Callable[[Array], Integer[Array, "*lanes"]],
+) -> Integer[Array, " lanes"]:
+    """The largest D, each less its price, over splits with a side of their own or one a lane."""
     of_part = counts.sum(axis=0, dtype=jnp.int32)
     n = of_part.sum(axis=0, keepdims=True, dtype=jnp.int32)
-    sides = jnp.asarray(splits())
     block = np.arange(_BLOCK, dtype=np.int32)[:, None]
     number = steps.number
 
     def of_split(index, largest):
-        near = jnp.where(sides[index][:, None, None], counts, 0).sum(axis=0, dtype=jnp.int32)
+        near = jnp.where(side(index), counts, 0).sum(axis=0, dtype=jnp.int32)
         total = near.sum(axis=0, keepdims=True, dtype=jnp.int32)
 
         def of_block(i, smallest):
             first = i * _BLOCK
             k = block + (first + 1)
             weight = lax.dynamic_slice_in_dim(steps.weights, first, _BLOCK)[:, None]
-            # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
-            # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
-            one, other = 0, 0
-            for j in range(len(of_part)):
-                c, scaled = of_part[j : j + 1], (number + k) * near[j : j + 1]
-                one += jnp.abs(scaled - number * c)
-                other += jnp.abs(scaled - k * c)
+
+            def add(parts, one, other):
+                # As sums of terms, not a reduction: XLA turns that into scalar arithmetic on CPU.
+                # Exchanging the sides turns a_j into c_j - a_j, and R into n - R.
+                every, near = parts
+                for j in range(len(every)):
+                    c, scaled = every[j : j + 1], (number + k) * near[j : j + 1]
+                    one += jnp.abs(scaled - number * c)
+                    other += jnp.abs(scaled - k * c)
+                return one, other
+
+            one, other = _over_parts(add, (of_part, near), (_BLOCK, n.shape[1]))
             scaled = (number + k) * total
             one += weighted(weight, jnp.abs(scaled - number * n))
             other += weighted(weight, jnp.abs(scaled - k * n))
@@ -143,9 +269,25 @@ def split_distance(
         # k = 0: the nearest table that has no record on one of the sides.
         one_sided = 2 * number * jnp.minimum(total, n - total)[0]
         smallest = lax.fori_loop(0, -(-number // _BLOCK), of_block, one_sided)
-        return jnp.maximum(largest, smallest - jnp.where(index < CUTS, 0, steps.price))
+        return jnp.maximum(largest, smallest - price(index))
 
-    return lax.fori_loop(0, len(sides), of_split, jnp.zeros_like(n[0]))
+    return lax.fori_loop(0, splits, of_split, jnp.zeros_like(n[0]))
+
+
+def _over_parts(
+    add: Callable[..., tuple[Array, Array]],
+    parts: tuple[Array, Array],
+    shape: tuple[int, int],
+) -> tuple[Array, Array]:
+    """Two sums over parts: as one expression of 16 parts, which takes long to compile for more."""
+    if len(parts[0]) == PARTS:
+        return add(parts, 0, 0)
+
+    def some(i, sums):
+        return add([lax.dynamic_slice_in_dim(each, i * PARTS, PARTS) for each in parts], *sums)
+
+    zeros = jnp.zeros(shape, jnp.int32)
+    return lax.fori_loop(0, len(parts[0]) // PARTS, some, (zeros, zeros))
 
 
 def weighted(
@@ -158,10 +300,26 @@ def weighted(
 
 def split_distance_numpy(counts: Integer[np.ndarray, "parts others"]) -> int:
     """`split_distance` of one table, by numpy."""
+    return _largest_numpy(counts, splits(), np.arange(len(splits())) >= CUTS)
+
+
+def nominal_distance_numpy(
+    counts: Integer[np.ndarray, "parts others"], kind: int, price: int
+) -> int:
+    """`nominal_distance` of one table, by numpy."""
+    sides, unions = splits_of_kinds(len(counts))
+    return max(_largest_numpy(counts, sides[kind], unions[kind]) - price, 0)
+
+
+def _largest_numpy(
+    counts: Integer[np.ndarray, "parts others"],
+    sides: Bool[np.ndarray, "splits parts"],
+    unions: Bool[np.ndarray, " splits"],
+) -> int:
     counts = counts.astype(np.int64)
     found = steps(int(counts.sum()))
     number, k = int(found.number), np.arange(1, int(found.number) + 1)[:, None, None]
-    near, part = splits() @ counts, counts.sum(axis=0)
+    near, part = sides @ counts, counts.sum(axis=0)
     weight = found.weights[:number, None].astype(np.int64)
 
     def distance(near: Int64[np.ndarray, "splits others"]) -> Int64[np.ndarray, " splits"]:
@@ -172,5 +330,5 @@ def split_distance_numpy(counts: Integer[np.ndarray, "parts others"]) -> int:
     total = near.sum(axis=1)
     one_sided = 2 * number * np.minimum(total, part.sum() - total)  # k = 0
     smallest = np.minimum.reduce([distance(near), distance(part - near), one_sided])
-    smallest[CUTS:] -= int(found.price)
+    smallest[unions] -= int(found.price)
     return int(smallest.max())

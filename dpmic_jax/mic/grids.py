@@ -23,12 +23,38 @@ class Grid(NamedTuple):
     """One run of OptimizeAxis: `rows` fixed parts, and 2..`parts` of `master` to choose.
 
     With one part there is nothing to choose: such a grid is scored by its distance from
-    independence (`distance`).
+    independence (`distance`). With none the whole table of two nominal columns is scored by its
+    information.
+
+    A nominal column has one partition, into its bins. On the fixed axis it has as many parts if
+    they are at most `height`, on the other axis if they are at most `width` and nothing is merged.
+    Else the whole column is one part, so that the grid says nothing.
     """
 
     rows: int
     master: int
     parts: int
+    room: int = 0  # for the bins of nominal columns, if these are more than rows or columns
+
+    @property
+    def height(self) -> int:
+        """The most parts that a column has on the fixed axis."""
+        return max(self.rows, self.room)
+
+    @property
+    def width(self) -> int:
+        """The most parts that a column has on the other axis."""
+        return max(self.master, self.unmerged)
+
+    @property
+    def unmerged(self) -> int:
+        """The most bins of a nominal column that has its bins on the other axis."""
+        return self.room if self.parts < 2 else 0
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """What decides how columns are cut on the other axis."""
+        return self.master, self.unmerged
 
     @property
     def scores(self) -> int:
@@ -81,6 +107,11 @@ def definition(c: Fraction, rows: int, parts: int) -> int:
     return math.floor(c * rows)
 
 
+def masters(grids: Iterable[Grid]) -> tuple[tuple[int, int], ...]:
+    """The distinct ways in which columns are cut on the axis that is not fixed, ascending."""
+    return tuple(sorted({grid.columns for grid in grids}))
+
+
 def cells(B: Cells, n: int) -> int:
     """The most cells k*l a grid may have."""
     value = B(n) if callable(B) else B
@@ -121,17 +152,22 @@ class Bucket(NamedTuple):
     @property
     def rows(self) -> int:
         """Rows of the padded shape."""
-        return rung(max(grid.rows for grid in self.grids), 4)
+        return rung(max(grid.height for grid in self.grids), 4)
 
     @property
     def master(self) -> int:
         """Master columns of the padded shape."""
-        return max(grid.master for grid in self.grids)
+        return max(grid.width for grid in self.grids)
 
     @property
     def parts(self) -> int:
         """The most columns that any of the grids merges into."""
         return max(grid.parts for grid in self.grids)
+
+    @property
+    def by_kinds(self) -> bool:
+        """Whether distances are across splits that depend on the kinds of columns."""
+        return self.parts == 1 and self.grids[0].room > 0
 
 
 def evaluations(grid: Grid) -> int:
@@ -143,7 +179,7 @@ def evaluations(grid: Grid) -> int:
 
 def compile_seconds(bucket: Bucket) -> float:
     """What compiling the loop of a bucket takes, measured on one CPU core."""
-    if bucket.parts == 1:
+    if bucket.parts <= 1:
         return 0.35
     return 0.25 + 0.009 * min(bucket.rows, 128) + (0.45 if bucket.parts > 2 else 0.0)
 
@@ -151,8 +187,10 @@ def compile_seconds(bucket: Bucket) -> float:
 def run_seconds(bucket: Bucket, pairs: int) -> float:
     """Seconds to run a bucket for `pairs` pairs, measured on one CPU core."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
-    if parts == 1:
-        nanoseconds = 1e5  # for 128 values of t
+    if parts == 0:
+        nanoseconds = 2 * master * rows
+    elif parts == 1:
+        nanoseconds = 6.25e3 * rows  # for 128 values of t
     elif parts == 2:
         nanoseconds = 0.3 * 2 * master * (rows + 1)
     else:
@@ -178,9 +216,9 @@ def buckets(
     pairs share programs: the next power of 8 is planned for. `seconds` is the price of a bucket.
     """
     merged = tuple(grid for grid in grids if grid.parts > 1)
-    distances = tuple(Bucket((grid,)) for grid in grids if grid.parts == 1)
+    others = tuple(Bucket((grid,)) for grid in grids if grid.parts <= 1)
     planned = 8 ** max(1, math.ceil(math.log(pairs, 8)))
-    return (*_buckets(merged, planned, seconds), *distances)
+    return (*_buckets(merged, planned, seconds), *others)
 
 
 @lru_cache(maxsize=256)

@@ -18,10 +18,10 @@ from jaxtyping import Array, Integer
 
 from dpmic_jax.mic import at_once, counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
-from dpmic_jax.mic.distance import Steps, split_distance
+from dpmic_jax.mic.distance import Steps, nominal_distance, split_distance
 from dpmic_jax.mic.grids import Bucket
 from dpmic_jax.mic.layout import Layout
-from dpmic_jax.mic.optimise import at_most, best_information
+from dpmic_jax.mic.optimise import at_most, best_information, table_information
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.xlogx import Gains
 
@@ -46,18 +46,23 @@ def counting_of(layout: Layout) -> Callable[..., BucketCounts]:
 def optimising_program(
     bucket: Bucket, lanes: int, *, together: bool = False, by_triton: bool = False
 ) -> Program:
-    """`optimise` or `distances`, for lanes that are split over devices.
+    """What scores the lanes of a bucket, which are split over devices.
 
     Args:
       bucket: the grids.
-      lanes: how many are optimised side by side.
+      lanes: how many are scored side by side.
       together: by the programs for devices that take all lanes at once.
       by_triton: which have a kernel of their own for OptimizeAxis.
     """
-    inputs, room = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
+    inputs, settings = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
+    if bucket.parts == 0:
+        return Program(at_once.tables if together else tables, settings, inputs, SPLIT)
+    if bucket.by_kinds:
+        function = at_once.nominal_distances if together else nominal_distances
+        return Program(function, settings, (*inputs, SPLIT), SPLIT)
     if bucket.parts == 1:
-        return Program(at_once.distances if together else distances, room, inputs, SPLIT)
-    settings = (("parts", bucket.parts), *room)
+        return Program(at_once.distances if together else distances, settings, inputs, SPLIT)
+    settings = (("parts", bucket.parts), *settings)
     if not together:
         return Program(optimise, settings, inputs, SPLIT)
     return Program(at_once.optimise, (*settings, ("by_triton", by_triton)), inputs, SPLIT)
@@ -113,12 +118,12 @@ def _count_directly(
     both = jnp.stack([first, second], axis=1)
     record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
     found = []
-    for bucket, masters, rows in layout.spots():
+    for bucket, columns_of, rows in layout.spots():
         shape = layout.pairs, len(bucket.grids), 2
         # What each lane counts: size and column that is merged, size and column that is fixed.
         picks = [
             jnp.broadcast_to(jnp.expand_dims(some, axes), shape)
-            for some, axes in ((masters, (0, 2)), (both, 1), (rows, (0, 2)), (both[:, ::-1], 1))
+            for some, axes in ((columns_of, (0, 2)), (both, 1), (rows, (0, 2)), (both[:, ::-1], 1))
         ]
 
         def add(total, picks, begin, height=bucket.rows):
@@ -235,10 +240,10 @@ def _read_off(
     merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
     before = counting.prefix(total)
     found = []
-    for bucket, masters, rows in layout.spots():
+    for bucket, columns, rows in layout.spots():
         counts = counting.read_off(
             before,
-            edges.masters[masters][:, merged, : bucket.master + 1],
+            edges.masters[columns][:, merged, : bucket.master + 1],
             edges.rows[rows][:, fixed, : bucket.rows + 1],
         )
         found.append(counts.reshape(-1, bucket.master, bucket.rows))
@@ -261,12 +266,10 @@ def optimise(
       Information in units of 2^-26 bits, `lanes` lanes a turn.
     """
 
-    def turn(i, found):
-        best = best_information(_edges(counts, i * lanes, lanes), parts, gains)
-        return lax.dynamic_update_slice_in_dim(found, best[None], i, 0)
+    def turn(i):
+        return best_information(_edges(counts, i * lanes, lanes), parts, gains)
 
-    found = jnp.zeros((len(counts) // lanes, parts - 1, lanes), jnp.int32)
-    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
+    return _in_turns(turn, counts, number, parts - 1, lanes)
 
 
 def distances(
@@ -281,13 +284,70 @@ def distances(
       lanes: how many run side by side; static.
     """
 
-    def turn(i, found):
+    def turn(i):
         some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
-        best = split_distance(jnp.moveaxis(some, 0, 2), steps)
-        return lax.dynamic_update_slice_in_dim(found, best[None, None], i, 0)
+        return split_distance(jnp.moveaxis(some, 0, 2), steps)[None]
 
-    found = jnp.zeros((len(counts) // lanes, 1, lanes), jnp.int32)
-    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), turn, found)
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def nominal_distances(
+    counts: Counts,
+    number: Integer[Array, "1"],
+    steps: Steps,
+    splitting: Integer[Array, "lanes 2"],
+    *,
+    lanes: int,
+) -> Information:
+    """`distances`, where some columns are nominal.
+
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      steps: the values of t.
+      splitting: of every lane how its merged column is split, and the price for its fixed one.
+      lanes: how many run side by side; static.
+    """
+
+    def turn(i):
+        some, own = (
+            lax.dynamic_slice_in_dim(each, i * lanes, lanes) for each in (counts, splitting)
+        )
+        return nominal_distance(jnp.moveaxis(some, 0, 2), steps, own[:, 0], own[:, 1])[None]
+
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def tables(counts: Counts, number: Integer[Array, "1"], gains: Gains, *, lanes: int) -> Information:
+    """The information of the whole table of every lane.
+
+    Args:
+      counts: of all lanes.
+      number: how many lanes there are; the others only pad.
+      gains: how phi is evaluated.
+      lanes: how many run side by side; static.
+    """
+
+    def turn(i):
+        return table_information(lax.dynamic_slice_in_dim(counts, i * lanes, lanes), gains)[None]
+
+    return _in_turns(turn, counts, number, 1, lanes)
+
+
+def _in_turns(
+    turn: Callable[[Array], Integer[Array, "sizes side_by_side"]],
+    counts: Counts,
+    number: Integer[Array, "1"],
+    sizes: int,
+    lanes: int,
+) -> Information:
+    """The scores of all lanes, some at a time."""
+
+    def put(i, found):
+        return lax.dynamic_update_slice_in_dim(found, turn(i)[None], i, 0)
+
+    found = jnp.zeros((len(counts) // lanes, sizes, lanes), jnp.int32)
+    return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), put, found)
 
 
 def _edges(
@@ -317,7 +377,7 @@ def entries(
 ) -> Integer[np.ndarray, "entries 2 pairs"]:
     """For each grid in turn, for 2, 3, ..., `parts` parts; in one orientation, then the other.
 
-    Of a grid of one part the distance from independence.
+    Of a grid of one part the distance from independence, of one of none the information.
     """
     scored = []
     for bucket, some in zip(layout.buckets, found, strict=True):

@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from dpmic_jax.mic.grids import Bucket, Grid
+from dpmic_jax.mic.grids import Bucket, Grid, masters
 from dpmic_jax.mic.optimise import lanes_in_one_thread
 from dpmic_jax.mic.padding import rung
+
+# Lanes whose distances are found at once, at most: each takes 10 kB for its splits.
+_SPLIT_AT_ONCE = 8192
 
 
 class Layout(NamedTuple):
@@ -26,18 +29,15 @@ class Layout(NamedTuple):
         """The grids of the plan, in the order in which their scores are returned."""
         return tuple(grid for bucket in self.buckets for grid in bucket.grids)
 
-    @property
-    def masters(self) -> tuple[int, ...]:
-        """The distinct master sizes of the plan, ascending."""
-        return tuple(sorted({grid.master for grid in self.grids}))
-
     def lanes_of(self, bucket: Bucket) -> int:
         """Lanes that are optimised side by side."""
         if not self.lane_by_lane:
-            lanes = self._lanes(bucket)
-            turns = 1 if self.triton and bucket.parts > 1 else -(-lanes // self.lanes)
+            lanes, most = self._lanes(bucket), self.lanes
+            if bucket.parts <= 1:
+                most = min(most, _SPLIT_AT_ONCE)
+            turns = 1 if self.triton and bucket.parts > 1 else -(-lanes // most)
             return -(-lanes // turns)
-        if bucket.parts == 1:
+        if bucket.parts <= 1:
             return self.lanes
         return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
 
@@ -66,10 +66,10 @@ class Layout(NamedTuple):
 
     def spots(self) -> Iterator[tuple[Bucket, Array, Array]]:
         """Each bucket, with where the tables of codes or edges have its masters and rows."""
-        place = {size: index for index, size in enumerate(self.masters)}
+        place = {size: index for index, size in enumerate(masters(self.grids))}
         begin = 0
         for bucket in self.buckets:
-            masters = np.array([place[grid.master] for grid in bucket.grids], np.int32)
+            columns = np.array([place[grid.columns] for grid in bucket.grids], np.int32)
             rows = np.arange(begin, begin + len(bucket.grids), dtype=np.int32)
             begin += len(bucket.grids)
-            yield bucket, jnp.asarray(masters), jnp.asarray(rows)
+            yield bucket, jnp.asarray(columns), jnp.asarray(rows)

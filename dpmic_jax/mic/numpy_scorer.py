@@ -11,8 +11,13 @@ import numpy as np
 from jaxtyping import Float, Int, Integer
 
 from dpmic_jax.mic.binning import Partitions
-from dpmic_jax.mic.distance import split_distance_numpy
-from dpmic_jax.mic.grids import Grid
+from dpmic_jax.mic.distance import (
+    kind_of,
+    length_price,
+    nominal_distance_numpy,
+    split_distance_numpy,
+)
+from dpmic_jax.mic.grids import Grid, masters
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import UNIT, ExactGains, Gains
 
@@ -51,10 +56,19 @@ class FewScorer:
         for i, grid in enumerate(self._cut.grids):
             edges = edge_counts(self._cut, merged, fixed, i)
             if self._table is None or grid.parts == 1:
-                found.append([split_distance_numpy(np.diff(edges, axis=0))])
+                found.append([self._distance(np.diff(edges, axis=0), merged, fixed)])
+            elif grid.parts == 0:
+                found.append([_told(np.diff(edges, axis=0), self._table)])
             else:
                 found.append(merge(edges, grid.parts, self._table))
         return np.concatenate(found)
+
+    def _distance(self, counts: Int[np.ndarray, "parts others"], merged: int, fixed: int) -> int:
+        bins = self._cut.bins
+        if bins is None:
+            return split_distance_numpy(counts)
+        price = length_price(int(bins[fixed]), self._cut.n)
+        return nominal_distance_numpy(counts, int(kind_of(bins[merged])), price)
 
 
 def edge_counts(cut: BinnedTable, merged: int, fixed: int, index: int) -> EdgeCounts:
@@ -65,11 +79,11 @@ def edge_counts(cut: BinnedTable, merged: int, fixed: int, index: int) -> EdgeCo
       merged, fixed: the columns on the axis that is optimised and on the other one.
       index: of the grid in the plan.
     """
-    _, master, _ = grid = cut.grids[index]
-    size = sorted({grid.master for grid in cut.grids}).index(master)
+    grid = cut.grids[index]
+    size = masters(cut.grids).index(grid.columns)
     columns, rows = part_codes(cut.masters, merged, size), part_codes(cut.rows, fixed, index)
-    counts = np.bincount(columns * grid.rows + rows, minlength=master * grid.rows)
-    counts = counts.reshape(master, grid.rows)
+    counts = np.bincount(columns * grid.height + rows, minlength=grid.width * grid.height)
+    counts = counts.reshape(grid.width, grid.height)
     return np.concatenate([np.zeros_like(counts[:1]), np.cumsum(counts, axis=0)])
 
 
@@ -91,6 +105,12 @@ def part_codes(partitions: Partitions, column: int, size: int) -> Int[np.ndarray
     edges = partitions.edges[column, size]
     part = np.searchsorted(edges, np.arange(edges[-1]), side="right") - 1
     return part[partitions.fine[column]]
+
+
+def _told(counts: Int[np.ndarray, "columns rows"], phi: PhiTable) -> float:
+    """The information of a whole table (`kernel.tables`)."""
+    cells, sums = phi[counts].sum(), [phi[counts.sum(axis=axis)].sum() for axis in (0, 1)]
+    return max(float(phi[counts.sum()] + cells - sum(sums)), 0.0)
 
 
 def merge(counts: EdgeCounts, parts: int, phi: PhiTable) -> np.ndarray:

@@ -72,6 +72,20 @@ def at_most(
     return np.where(found < gains.least, 0, found)
 
 
+def table_information(
+    counts: Int[Array, "lanes master rows"], gains: Gains
+) -> Int[Array, " lanes"]:
+    """The information of whole tables, of which nothing is merged."""
+
+    def told(axes: tuple[int, ...]) -> Array:
+        """Sum of phi over what is left of the counts when they are added up over some axes."""
+        merged = gains.prepare(counts.sum(axis=axes, dtype=jnp.int32))
+        return gains.phi(merged).reshape(len(counts), -1).sum(axis=1)
+
+    columns, rows = told(()) - told((2,)), told((1, 2)) - told((1,))
+    return jnp.maximum(gains.units(columns + rows), 0)
+
+
 def _two_parts(
     edges: Num[Array, "edges rows_and_sum lanes"],
     zero: Int[Array, " lanes"],

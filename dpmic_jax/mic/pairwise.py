@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
-from dpmic_jax.data.limits import Bounds, Column
+from dpmic_jax.data.limits import Column, NumberLimits
 from dpmic_jax.data.table import (
     BoundsOf,
     Pairs,
@@ -46,7 +46,7 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
     return _mic(x, y, MICe(B=B, c=c), None)
 
 
-def micr(x: Any, y: Any, *, bounds: Sequence[Bounds], B: Cells, c: float = 5) -> float:
+def micr(x: Any, y: Any, *, bounds: Sequence[NumberLimits], B: Cells, c: float = 5) -> float:
     """MICr of two columns, on public bounds `((x_low, x_high), (y_low, y_high))`."""
     return _mic(x, y, MICr(B=B, c=c), bounds)
 
@@ -163,7 +163,8 @@ def pairwise(
     Args:
       X: records by columns: an array, or a pandas, polars or pyarrow data frame.
       statistic: `MICe()` or `MICr(B=...)`.
-      bounds: for MICr, public (low, high) of every column of X, in order or by name.
+      bounds: for MICr, public (low, high) or `ScaledBounds` of every column of X, in order or by
+        name.
       Y: if given, pair every column of X with every column of Y instead; one column of Y is
         one against all.
       y_bounds: the bounds of the columns of Y.
@@ -207,7 +208,7 @@ def _split(total: int, first: int) -> tuple[range, range]:
 
 def _limits(
     table: Table, statistic: Statistic, bounds: BoundsOf | None, argument: str
-) -> tuple[Bounds, ...]:
+) -> tuple[NumberLimits, ...]:
     if isinstance(statistic, MICr):
         return bounds_of(table.names, bounds, argument)
     if bounds is not None:
@@ -215,7 +216,9 @@ def _limits(
     return ()
 
 
-def _cut(columns: Sequence[Column], statistic: Statistic, limits: Sequence[Bounds]) -> BinnedTable:
+def _cut(
+    columns: Sequence[Column], statistic: Statistic, limits: Sequence[NumberLimits]
+) -> BinnedTable:
     if isinstance(statistic, MICr):
         return statistic.cut(columns, limits)
     return statistic.cut(columns)

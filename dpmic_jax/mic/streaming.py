@@ -32,13 +32,11 @@ def joined(cuts: Iterable[BinnedTable], n: int) -> BinnedTable:
     whole, done = None, 0
     for cut in cuts:
         if whole is None:
-            whole = BinnedTable(
-                cut.grids,
-                *(
-                    part._replace(fine=np.empty((len(part.fine), n), part.fine.dtype))
-                    for part in (cut.masters, cut.rows)
-                ),
+            masters, rows = (
+                part._replace(fine=np.empty((len(part.fine), n), part.fine.dtype))
+                for part in (cut.masters, cut.rows)
             )
+            whole = cut._replace(masters=masters, rows=rows)
         for to, part in ((whole.masters, cut.masters), (whole.rows, cut.rows)):
             to.fine[:, done : done + cut.n] = part.fine
         done += cut.n
@@ -146,7 +144,7 @@ class _Pass:
             (_adding(layout), (empty, codes, one.first, one.second, np.int32(0))),
             (_reading(layout), (empty, self._edges, one.first, one.second, one.number)),
         ]
-        self._optimise = Optimiser(layout, mesh, gains, calls, n=n)
+        self._optimise = Optimiser(layout, mesh, gains, calls, n=n, bins=cut.bins)
         self._add, self._read = self._optimise.others
 
     def _codes(self, cut: BinnedTable) -> FineCodes:
@@ -170,7 +168,7 @@ class _Pass:
         counts = self._read(
             self._totals[tile], self._edges, share.first, share.second, share.number
         )
-        return self._optimise(counts, share.number)
+        return self._optimise(counts, share.number, share[:2])
 
 
 def _adding(layout: Layout) -> Program:

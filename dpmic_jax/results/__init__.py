@@ -1,6 +1,7 @@
 """The result of a screen: private values, their privacy statement, and ways to publish both."""
 
-from dpmic_jax.results.histograms import CategoryAxis, Histograms, NumberAxis
+from dpmic_jax.results.axes import CategoryAxis, NumberAxis, SpareAxis, TimeAxis, WholeAxis
+from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.screen_result import ScreenResult, backend_of
 from dpmic_jax.results.statement import SEEDED, MICrSettings, Statement
 
@@ -11,6 +12,9 @@ __all__ = [
     "MICrSettings",
     "NumberAxis",
     "ScreenResult",
+    "SpareAxis",
     "Statement",
+    "TimeAxis",
+    "WholeAxis",
     "backend_of",
 ]

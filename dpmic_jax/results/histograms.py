@@ -4,21 +4,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
-from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dpmic_jax.dp.accounting.events import Event, PureDP
+from dpmic_jax.results.axes import Axis, Cells
 from dpmic_jax.results.statement import key_sentence, ledger_sentence
 
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
 _MECHANISM = "MICrHistogram"
-_MOST_TICKS = 15  # labels of categories on an axis
-_MISSING = "missing"
 
 
 class Released(Protocol):
@@ -43,114 +41,6 @@ class Released(Protocol):
     def mass(self) -> Float[np.ndarray, "*pairs side side"]:
         """The estimated fraction of the records in each cell."""
         ...
-
-
-class Cells(NamedTuple):
-    """The cells of an axis that can hold records.
-
-    Attributes:
-      name: name of the column.
-      labels: label of each of these cells.
-      places: position of each of these cells among all cells of the histogram.
-      ticks: (position, label) of ticks, with positions from 0 to the number of these cells.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    places: tuple[int, ...]
-    ticks: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True)
-class NumberAxis:
-    """A column of numbers, in equal cells between the public bounds `low` and `high`.
-
-    Attributes:
-      name: name of the column.
-      low, high: its bounds, to which values outside are clipped.
-      missing: whether the first cell holds the missing values, and only the others are bins.
-    """
-
-    name: str
-    low: float
-    high: float
-    missing: bool = False
-
-    def cells(self, side: int) -> Cells:
-        """The cells of an axis of `side` cells."""
-        bins = side - self.missing
-        step = (self.high - self.low) / bins
-        edges = [_text(self._at(k / bins), step) for k in range(bins + 1)]
-        labels = tuple(f"{low} to {high}" for low, high in pairwise(edges))
-        ticks = [
-            (self.missing + bins * k / 4, _text(self._at(k / 4), (self.high - self.low) / 4))
-            for k in range(5)
-        ]
-        if self.missing:
-            labels, ticks = (_MISSING, *labels), [(0.5, _MISSING), *ticks[1:]]
-        return Cells(self.name, labels, tuple(range(side)), tuple(ticks))
-
-    def _at(self, fraction: float) -> float:
-        return self.low * (1 - fraction) + self.high * fraction
-
-
-@dataclass(frozen=True)
-class CategoryAxis:
-    """A column of k declared categories, coded 0, 1, ... on the bounds -1/2 and k - 1/2.
-
-    Attributes:
-      name: name of the column.
-      values: the categories in their order, as texts.
-      missing: as for `NumberAxis`.
-    """
-
-    name: str
-    values: tuple[str, ...]
-    missing: bool = False
-
-    def cells(self, side: int) -> Cells:
-        """The cells of an axis of `side` cells that hold a category."""
-        bins, found = side - self.missing, {0: [_MISSING]} if self.missing else {}
-        for code, value in enumerate(self.values):
-            # Category i lies at the fraction (i + 1/2) / k of the way between the bounds.
-            place = self.missing + (2 * code + 1) * bins // (2 * len(self.values))
-            found.setdefault(place, []).append(value)
-        return _named_cells(self.name, found)
-
-
-@dataclass(frozen=True)
-class SpareAxis:
-    """A column of k declared categories whose missing values have a cell if there is one to spare.
-
-    With more than k cells, the first holds the missing values, and each category has one after it.
-    Otherwise the cells are those of `CategoryAxis`, and missing values are in the first.
-
-    Attributes:
-      name: name of the column.
-      values: the categories in their order, as texts.
-    """
-
-    name: str
-    values: tuple[str, ...]
-
-    def cells(self, side: int) -> Cells:
-        """The cells of an axis of `side` cells that hold a category or missing values."""
-        found, count = {0: [_MISSING]}, len(self.values)
-        for code, value in enumerate(self.values):
-            place = 1 + code if side > count else (2 * code + 1) * side // (2 * count)
-            found.setdefault(place, []).append(value)
-        return _named_cells(self.name, found)
-
-
-Axis = NumberAxis | CategoryAxis | SpareAxis
-
-
-def _named_cells(name: str, found: dict[int, list[str]]) -> Cells:
-    """Cells labelled by the values that they hold."""
-    labels = tuple(", ".join(values) for values in found.values())
-    step = math.ceil(len(labels) / _MOST_TICKS)
-    ticks = tuple((i + 0.5, labels[i]) for i in range(0, len(labels), step))
-    return Cells(name, labels, tuple(found), ticks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,10 +117,3 @@ class Histograms:
             f"the noisy counts: at least 0 in each cell, and n = {event.n} in total. "
             f"{key_sentence(self.release.key_is_secret)} {ledger_sentence(self.ledger)}"
         )
-
-
-def _text(value: float, step: float) -> str:
-    """A number with enough digits to distinguish values that are `step` apart."""
-    if not 1e-6 < step < 1e9 or abs(value) > 1e12:
-        return f"{value:.6g}"
-    return f"{value:.{max(0, 1 - math.floor(math.log10(step)))}f}"

@@ -21,8 +21,9 @@ from jaxtyping import Float, Int
 
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float
 from dpmic_jax.results import svg
+from dpmic_jax.results.axes import Cells
 from dpmic_jax.results.export import limits
-from dpmic_jax.results.histograms import Cells, Histograms
+from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.power_curve import PowerCurve
 from dpmic_jax.results.statement import SEEDED
 from dpmic_jax.results.text import short, summary

@@ -1,5 +1,6 @@
 """What a screen would find at other epsilons, of a plan or of a finished run."""
 
+import ast
 import math
 
 from dpmic_jax.dp.accounting.events import ApproximateDP, Event
@@ -9,6 +10,7 @@ from dpmic_jax.results import ScreenResult
 from dpmic_jax.results.power_curve import CurvePoint, PowerCurve, round_epsilons
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.calibration import mic_of
+from dpmic_jax.screening.kinds import bounds_from
 from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.planning import Rule, default_screen_statistic
 from dpmic_jax.screening.power import LARGEST
@@ -40,6 +42,7 @@ def curve(plan: Plan, statistic: MICr | Rule) -> PowerCurve:
             statistic=statistic,
             relation=plan.event.relation,
             relative=plan.relative,
+            bounds=plan.bounds,
         )
 
     points = tuple(map(point, round_epsilons(plan.epsilon)))
@@ -54,17 +57,18 @@ def curve_of(result: ScreenResult) -> PowerCurve:
     """
     statement = result.statement
     event = Event.from_json(statement.event)
-    delta = statement.delta
+    delta, settings = statement.delta, dict(event.settings)
     if isinstance(event.guarantee, ApproximateDP):  # it spent the part for failures only
         delta = delta / Budget.failure_share
     plan = planning.plan(
         names=result.names,
         n=statement.n,
-        ask=from_canonical(dict(event.settings)["ask"]),
+        ask=from_canonical(settings["ask"]),
         epsilon=statement.epsilon,
         delta=delta,
         statistic=default_screen_statistic,
         relation=statement.relation,
         relative=tuple(result.own),
+        bounds=bounds_from(result.names, ast.literal_eval(settings.get("nominal", "()"))),
     )
     return curve(plan, default_screen_statistic)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int32
 
-from dpmic_jax.data.schema import MissingBin, Number, SparePart
+from dpmic_jax.data.limits import in_declared_order
+from dpmic_jax.data.schema import MissingBin, Number, Rule, SparePart, Times
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Table, positions
 from dpmic_jax.dp.accounting.events import Event
@@ -19,7 +20,15 @@ from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms import MICrHistogram
 from dpmic_jax.mic.binning import by_range
 from dpmic_jax.results import ScreenResult
-from dpmic_jax.results.histograms import Axis, CategoryAxis, Histograms, NumberAxis, SpareAxis
+from dpmic_jax.results.axes import (
+    Axis,
+    CategoryAxis,
+    NumberAxis,
+    SpareAxis,
+    TimeAxis,
+    WholeAxis,
+)
+from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 
@@ -40,8 +49,9 @@ def release_histograms(
 ) -> Histograms:
     """Release histograms of pairs of columns of a screened table, epsilon-DP as one event.
 
-    Each histogram gets an equal part of epsilon. The same call with the same `out` resumes a run
-    that was interrupted, or returns its histograms again, and is charged once.
+    Each histogram gets an equal part of epsilon. Where a column has more categories than an axis
+    has cells, those that are declared next to each other share one. The same call with the same
+    `out` resumes a run that was interrupted, or returns its histograms again, and is charged once.
 
     Args:
       result: the result of `screen` with which the histograms are shown.
@@ -77,7 +87,7 @@ def release_histograms(
         label = f"run {run}, report of run {statement.run}, {public}"
         return mechanism.event(n, count=len(pairs), label=label)
 
-    axes = tuple((_axis(x, source), _axis(y, source)) for x, y in pairs)
+    axes = tuple((axis_of(x, source.schema[x]), axis_of(y, source.schema[y])) for x, y in pairs)
     with charged_run(
         event,
         key=key,
@@ -102,17 +112,20 @@ def release_histograms(
 def _cells_of(source: Source, name: str, bins: int) -> Int32[np.ndarray, " n"]:
     """The bin of each record in a column."""
     place = source.names.index(name)
-    limits = source.bounds[place]
+    limits = in_declared_order(source.bounds[place])
     found = [by_range([batch[place]], [limits], [bins]).fine[0] for batch in source.batches(_ROWS)]
     return np.concatenate(found).astype(np.int32)
 
 
-def _axis(name: str, source: Source) -> Axis:
-    rule = source.schema[name]
+def axis_of(name: str, rule: Rule) -> Axis:
+    """The axis of a column with this description."""
     own = isinstance(rule.missing, MissingBin)
+    if isinstance(rule, Times):
+        return TimeAxis(name, rule)
     if isinstance(rule, Number):
-        return NumberAxis(name, rule.low, rule.high, own)
+        kind = WholeAxis if rule.whole else NumberAxis
+        return kind(name, rule.low, rule.high, own, rule.cut_scale)
     values = tuple(map(str, rule.values))
-    if isinstance(rule.missing, SparePart):
+    if isinstance(rule.missing, SparePart) or (own and rule.nominal):
         return SpareAxis(name, values)
     return CategoryAxis(name, values, own)

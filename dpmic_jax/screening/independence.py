@@ -38,6 +38,7 @@ noise > L) for Gaussian noise. `dependence_level` solves that for 5 %.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -47,7 +48,7 @@ from scipy.special import gammaincinv, ndtri
 
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.noise.lattice import LatticeCube
-from dpmic_jax.mic.distance import CUTS, PARTS, price, splits, steps_of
+from dpmic_jax.mic.distance import PARTS, length_price, number_of_splits, price, steps_of
 from dpmic_jax.screening.noises import ValueNoise
 
 FALSE_ALARMS = 0.05  # family-wise, over all pairs of a screen
@@ -59,39 +60,54 @@ _STRATA = 1024  # of the distribution of the radius, or of Gaussian noise
 _EXCEEDED = np.geomspace(1, 1e-6, _STRATA + 1)  # probabilities between which the radius has strata
 
 Line = Float[np.ndarray, "*shape"]
+# Of the columns of pairs the numbers of bins, 0 if they are not nominal.
+PairBins = tuple[tuple[int, int], ...]
+NUMBERS: PairBins = ((0, 0),)
 
 
-def distance_tail(x: Line, n: int, records: int = 1) -> Line:
+def distance_tail(x: Line, n: int, records: int = 1, bins: PairBins = NUMBERS) -> Line:
     """A bound on the probability that the distance of an independent pair exceeds x.
 
     Args:
       x: distances.
       n: number of records.
       records: largest number of records of one person.
+      bins: what pairs may have; the largest bound is taken.
     """
-    unions = len(splits()) - CUTS
-    off = price(n) / (2 * steps_of(n) * n)
-    # Of both axes.
-    found = 2 * CUTS * _split_tail(x, n, records) + 2 * unions * _split_tail(x + off, n, records)
-    return np.minimum(1, found)
+    return np.minimum(1, np.max([_pair_tail(x, n, records, both) for both in bins], axis=0))
 
 
-def _split_tail(x: Line, n: int, records: int) -> Line:
-    """The bound for one split."""
+def _pair_tail(x: Line, n: int, records: int, both: tuple[int, int]) -> Line:
+    """The bounds of all splits of both columns, added up."""
+    union, unit = price(n), 2 * steps_of(n) * n
+    terms: Counter[tuple[int, int]] = Counter()  # by the parts of the other column and the price
+    for split, other in (both, both[::-1]):
+        parts, off = other or PARTS, length_price(other, n)
+        free, unions = number_of_splits(split)
+        terms.update({(parts, off): free, (parts, off + union): unions})
+    found = [
+        number * _split_tail(x + off / unit, n, records, parts)
+        for (parts, off), number in terms.items()
+    ]
+    return np.sum(found, axis=0)
+
+
+def _split_tail(x: Line, n: int, records: int, parts: int) -> Line:
+    """The bound for one split, with so many parts on the other axis."""
     error, proxy = _worst(n, records)
     z = ((np.asarray(x)[..., None] - error) * np.sqrt(n / proxy)).min(axis=-1)
-    slopes, offsets = _chernoff(records > 1)
+    slopes, offsets = _chernoff(records > 1, parts)
     # Every slope gives a bound, and the best one is taken.
     return np.exp((offsets - slopes * z[..., None]).min(axis=-1))
 
 
-@lru_cache(maxsize=2)
-def _chernoff(signs: bool) -> tuple[Line, Line]:
-    """Values of c, and m phi(c^2 / m) for each of them."""
+@lru_cache(maxsize=256)
+def _chernoff(signs: bool, parts: int) -> tuple[Line, Line]:
+    """Values of c, and m phi(c^2 / m) for each of them and m parts."""
     c = np.concatenate([[0.0], np.linspace(0.5, 24, _SLOPES)])
-    half = c**2 / (2 * PARTS)
+    half = c**2 / (2 * parts)
     more = np.zeros_like(c) if signs else np.log1p(-np.exp(-half - np.sqrt(2 * half)) / 2)
-    return c, PARTS * (half + math.log(2) + more) * (c > 0)
+    return c, parts * (half + math.log(2) + more) * (c > 0)
 
 
 @lru_cache(maxsize=256)
@@ -110,13 +126,24 @@ def _worst(n: int, records: int) -> tuple[Line, Line]:
 
 
 @lru_cache(maxsize=256)
-def chance_level(n: int, pairs: int, records: int = 1, *, chance: float = FALSE_ALARMS) -> float:
+def chance_level(
+    n: int,
+    pairs: int,
+    records: int = 1,
+    bins: PairBins = NUMBERS,
+    *,
+    chance: float = FALSE_ALARMS,
+) -> float:
     """A distance that any of `pairs` independent pairs exceeds with probability `chance`."""
-    return _smallest(lambda x: pairs * float(distance_tail(np.asarray(x), n, records)), chance)
+    return _smallest(
+        lambda x: pairs * float(distance_tail(np.asarray(x), n, records, bins)), chance
+    )
 
 
 @lru_cache(maxsize=256)
-def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) -> float:
+def dependence_level(
+    noise: ValueNoise, n: int, pairs: int, records: int = 1, bins: PairBins = NUMBERS
+) -> float:
     """The threshold above which a released distance is called dependent.
 
     If all pairs are independent, any of them exceeds it with a probability of at most 5 %.
@@ -126,8 +153,9 @@ def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) ->
       n: number of records.
       pairs: number of candidate pairs, whether or not they are released.
       records: largest number of records of one person.
+      bins: as for `distance_tail`.
     """
-    x, tail = _tails(n, records)
+    x, tail = _tails(n, records, bins)
 
     def false_alarms(level: float) -> float:
         if isinstance(noise, LatticeCube):
@@ -138,10 +166,10 @@ def dependence_level(noise: ValueNoise, n: int, pairs: int, records: int = 1) ->
 
 
 @lru_cache(maxsize=64)
-def _tails(n: int, records: int) -> tuple[Line, Line]:
+def _tails(n: int, records: int, bins: PairBins) -> tuple[Line, Line]:
     """Distances, and `distance_tail` of each."""
-    x = np.linspace(0, chance_level(n, 1, records, chance=1e-30), _POINTS)
-    return x, distance_tail(x, n, records)
+    x = np.linspace(0, chance_level(n, 1, records, bins, chance=1e-30), _POINTS)
+    return x, distance_tail(x, n, records, bins)
 
 
 def _smallest(excess: Callable[[float], float], chance: float) -> float:

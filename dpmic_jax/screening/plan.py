@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dpmic_jax.data.limits import Limits
 from dpmic_jax.dp.accounting.events import ZCDP, Event, GaussianDP
 from dpmic_jax.dp.noise.lattice import LatticeCube, LatticeGauss
 from dpmic_jax.dp.selection import (
@@ -21,6 +22,7 @@ from dpmic_jax.dp.selection import (
 from dpmic_jax.mic.statistics import MICr, MICrAndDistance
 from dpmic_jax.screening.calibration import distance_of
 from dpmic_jax.screening.independence import chance_level, dependence_level
+from dpmic_jax.screening.kinds import Kinds, kinds_of
 from dpmic_jax.screening.noises import Choice, Noises, ValueNoise
 from dpmic_jax.screening.power import smallest_found
 from dpmic_jax.screening.queries import Above, Ask, Names, Positions, TopK
@@ -43,6 +45,7 @@ class Workload(NamedTuple):
       candidates: number of candidate pairs.
       own: number of columns whose distance from themselves is released too.
       records: largest number of records of one person.
+      kinds: the nominal columns of the candidate pairs.
     """
 
     ask: Ask
@@ -50,6 +53,7 @@ class Workload(NamedTuple):
     candidates: int
     own: int
     records: int
+    kinds: Kinds = Kinds()
 
     def noised(self, choice: Choice | None) -> int:
         """Number of values, of each kind, that get noise together."""
@@ -62,11 +66,19 @@ class Workload(NamedTuple):
         """The distance above which an `Above` asks for pairs; 0 for other queries."""
         return distance_of(self.ask.threshold) if isinstance(self.ask, Above) else 0.0
 
+    @property
+    def chance_level(self) -> float:
+        """A distance that some candidate exceeds in 5 % of tables if all are independent."""
+        return chance_level(self.n, self.candidates, self.records, self.kinds.bins)
+
+    def dependence_level(self, noise: ValueNoise) -> float:
+        """A distance with this noise is called dependent above this."""
+        return dependence_level(noise, self.n, self.candidates, self.records, self.kinds.bins)
+
     def smallest(self, noises: Noises) -> float:
         """The smallest distance that is selected, and called dependent, with 95 % probability."""
-        level = dependence_level(noises.distances, self.n, self.candidates, self.records)
-        others = chance_level(self.n, self.candidates, self.records)
-        found = smallest_found(noises, level, self.candidates, others, self.threshold)
+        level = self.dependence_level(noises.distances)
+        found = smallest_found(noises, level, self.candidates, self.chance_level, self.threshold)
         if noises.choice:
             return found
         # Sorting is by released distances: what is above a threshold has to be so with noise.
@@ -95,6 +107,7 @@ class Plan:
       noises: the noise on all that is released.
       others: what other ways would have found, by the name of their mechanism.
       event: the event of the whole screen.
+      bounds: the limits of the columns.
     """
 
     names: Names
@@ -106,6 +119,7 @@ class Plan:
     noises: Noises
     others: tuple[tuple[str, float], ...]
     event: Event
+    bounds: tuple[Limits, ...]
 
     @property
     def pairs(self) -> Positions:
@@ -123,11 +137,17 @@ class Plan:
         """The pairs that are scored in tiles: those of `own` too, unless pairs are selected."""
         return self.pairs if self.choice or not self.relative else np.vstack([self.pairs, self.own])
 
-    @property
+    @cached_property
     def workload(self) -> Workload:
         """What is asked, in numbers."""
         records = self.event.relation.records
-        return Workload(self.ask, self.n, len(self.pairs), len(self.relative), records)
+        kinds = kinds_of(self.names, self.bounds, self.pairs)
+        return Workload(self.ask, self.n, len(self.pairs), len(self.relative), records, kinds)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The nominal columns of all pairs that are scored."""
+        return kinds_of(self.names, self.bounds, np.vstack([self.pairs, self.own]))
 
     @property
     def released(self) -> int:
@@ -162,13 +182,13 @@ class Plan:
     @property
     def measured(self) -> MICrAndDistance:
         """What is measured of every pair."""
-        return MICrAndDistance(micr=self.statistic)
+        tables = self.kinds.categories > 0 and self.statistic is not None
+        return MICrAndDistance(micr=self.statistic, bins=self.kinds.most, tables=tables)
 
     @cached_property
     def dependence_level(self) -> float:
         """A released distance above this is called dependent."""
-        size = self.workload
-        return dependence_level(self.distances, size.n, size.candidates, size.records)
+        return self.workload.dependence_level(self.distances)
 
     @cached_property
     def smallest(self) -> float:

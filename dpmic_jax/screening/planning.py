@@ -2,7 +2,8 @@
 
 Neighbouring relation: one person's records are replaced by others; n, the names of the columns and
 their bounds are public. One person with r records moves the distance from independence of a pair by
-at most r / n (`mic.distance`), and its MICr by at most Delta (`mechanisms.sensitivity`).
+at most r / n (`mic.distance`), and its MICr by at most Delta (`mechanisms.sensitivity`). All of it
+holds for nominal columns, too (docs/nominal.md).
 
 - Pairs are told apart by their distances, and shown with a MIC. If the budget affords a MICr that
   can be read, MICr gets as much of it as makes what is found larger by at most a quarter; else
@@ -25,6 +26,9 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
+
+from dpmic_jax.data.limits import Limits
 from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction
 from dpmic_jax.dp.ledger.budget import Budget
@@ -36,7 +40,7 @@ from dpmic_jax.mechanisms.tuned_defaults import cheap_defaults
 from dpmic_jax.mic import distance
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.screening.independence import chance_level
+from dpmic_jax.screening.kinds import Kinds, NominalColumns, kinds_of, nominal_columns
 from dpmic_jax.screening.noises import Noises, Share, choice_of, guarantee_of, value_noise
 from dpmic_jax.screening.plan import Plan, Workload, described, pairs_of
 from dpmic_jax.screening.power import LARGEST, SURE, smallest_found
@@ -83,9 +87,13 @@ def plan(
     statistic: MICr | Rule,
     relation: ReplaceOne,
     relative: Sequence[str] = (),
+    bounds: Sequence[Limits] = (),
     label: str = "",
 ) -> Plan:
-    """Plan a screen without its data, or raise an error if it is impossible."""
+    """Plan a screen without its data, or raise an error if it is impossible.
+
+    The limits of columns, in the order of their names, may be left out if none is nominal.
+    """
     if not isinstance(ask, Ask):
         raise TypeError(
             "expected ask to be AllPairs(), Against(column), Between(columns_a, columns_b), "
@@ -98,11 +106,16 @@ def plan(
     _check_relative(relative, names, {names[column] for column in set(pairs.ravel().tolist())})
     # Plain strings: the noise depends on the text of the event.
     relative = tuple(names[names.index(name)] for name in relative)
-    size = Workload(ask, n, len(pairs), len(relative), relation.records)
+    bounds = tuple(bounds) or ((0.0, 1.0),) * len(names)
+    own = np.array([[names.index(name)] * 2 for name in relative], np.int64).reshape(-1, 2)
+    kinds = kinds_of(names, bounds, np.vstack([pairs, own]))  # which may be a refusal
+    records = relation.records
+    candidates = kinds_of(names, bounds, pairs)
+    size = Workload(ask, n, len(pairs), len(relative), records, candidates)
     ways = _ways(size, budget)
     found = [size.smallest(way) for way in ways]
     best = min(range(len(ways)), key=found.__getitem__)
-    chosen = _with_micr(ways[best], found[best], size, budget, statistic)
+    chosen = _with_micr(ways[best], found[best], size, budget, statistic, kinds)
     # The best of each name; that of the best way itself stays if the chosen one has MICr too.
     ranked = sorted(zip(found, ways, strict=True), key=lambda each: -each[0])
     kept = {described(way): each for each, way in ranked}
@@ -113,7 +126,10 @@ def plan(
         relation=relation,
         n=n,
         sensitivity=_sensitivity(size),
-        settings=_settings(chosen, ask, n, relative),
+        settings=(
+            *_settings(chosen, ask, n, relative),
+            *_of_nominal(nominal_columns(names, bounds, pairs)),
+        ),
         label=label,
     )
     return Plan(
@@ -126,6 +142,7 @@ def plan(
         noises=chosen,
         others=tuple(kept.items()),
         event=event,
+        bounds=bounds,
     )
 
 
@@ -153,7 +170,7 @@ def check_not_lost(plan: Plan) -> None:
         return
     else:
         level, fewer = plan.dependence_level, "fewer pairs, or TopK(k) of them"
-        chance = chance_level(plan.n, len(plan.pairs), plan.event.relation.records)
+        chance = plan.workload.chance_level
     # Without the threshold of an `Above`, which may be as high as users like.
     smallest = smallest_found(plan.noises, level, len(plan.pairs), 0.0, 0.0)
     if smallest <= LARGEST:
@@ -227,7 +244,12 @@ def _costed(noises: Noises, size: Workload, budget: Budget) -> Noises:
 
 
 def _with_micr(
-    noises: Noises, found: float, size: Workload, budget: Budget, statistic: MICr | Rule
+    noises: Noises,
+    found: float,
+    size: Workload,
+    budget: Budget,
+    statistic: MICr | Rule,
+    kinds: Kinds,
 ) -> Noises:
     """The same with MICr, for a part of the budget of the values, if the budget affords it."""
     count = size.noised(noises.choice)
@@ -239,7 +261,7 @@ def _with_micr(
             continue
         rest = share.part(1 - fraction)
         resolved = _resolved(statistic, size.n, rest, count)
-        moved = sensitivities.of_person(resolved, size.n, size.records)
+        moved = sensitivities.of_person(resolved, size.n, size.records, categories=kinds.categories)
         values = value_noise(rest, moved, count)
         if size.half_width(values, noises.choice) > WIDEST:
             break
@@ -284,6 +306,11 @@ def _settings(noises: Noises, ask: Ask, n: int, relative: Names) -> tuple[tuple[
         *([("relative", repr(relative))] if relative else []),
         ("lattice", " ".join(map(str, lattices))),
     )
+
+
+def _of_nominal(columns: NominalColumns) -> tuple[tuple[str, str], ...]:
+    """What of nominal columns decides what is called dependent."""
+    return (("nominal", repr(columns)),) if columns else ()
 
 
 def _noise_text(noises: Noises) -> str:

@@ -5,6 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpmic_jax.data.limits import Limits
+from dpmic_jax.data.schema import Schema
+from dpmic_jax.data.source.coding import limits
 from dpmic_jax.data.table import FEWEST_RECORDS
 from dpmic_jax.dp.accounting.events import ReplaceOne
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
@@ -124,7 +127,7 @@ class Preview:
 
 def preview(
     *,
-    columns: int | Sequence[str],
+    columns: int | Sequence[str] | Schema,
     n: int,
     epsilon: float,
     delta: float = 0.0,
@@ -137,11 +140,16 @@ def preview(
     """Preview the cost and the power of `screen` with the same arguments. No data is read.
 
     Args:
-      columns: names of the columns, or their number.
+      columns: names of the columns, or their number, or a `Schema`, which also says which are
+        nominal.
       n: number of records.
       epsilon, delta, ask, records_per_person, relative, statistic, resources: as for `screen`.
     """
-    if isinstance(columns, int):
+    bounds: tuple[Limits, ...] = ()
+    if isinstance(columns, Schema):
+        bounds = tuple(limits(rule) for _, rule in columns.columns)
+        columns = [name for name, _ in columns.columns]
+    elif isinstance(columns, int):
         columns = [f"column {number}" for number in range(columns)]
     if check_positive_int("n", n) < FEWEST_RECORDS:
         raise ValueError(f"expected n >= {FEWEST_RECORDS}, got {n}")
@@ -154,9 +162,10 @@ def preview(
         statistic=statistic,
         relation=ReplaceOne(records_per_person),
         relative=relative,
+        bounds=bounds,
         label="preview",  # this event is never charged
     )
-    work = tiling(plan, [(0.0, 1.0)] * len(plan.names), resources)
+    work = tiling(plan, plan.bounds, resources)
     return Preview(plan=plan, tiling=work, seconds=_seconds(plan, work), statistic=statistic)
 
 

@@ -93,6 +93,7 @@ def screen(
         statistic=statistic,
         relation=relation,
         relative=relative,
+        bounds=source.bounds,
     )
     size = tiling(plan, source.bounds, resources).size
 
@@ -177,7 +178,8 @@ def _micr(plan: Plan) -> MICrSettings | None:
     """The settings of the MICr that was released, if it was."""
     if plan.statistic is None:
         return None
-    moved = of_person(plan.statistic, plan.n, plan.event.relation.records)
+    records, categories = plan.event.relation.records, plan.kinds.categories
+    moved = of_person(plan.statistic, plan.n, records, categories=categories)
     return MICrSettings(
         B=cells(plan.statistic.B, plan.n),
         c=float(plan.statistic.c),

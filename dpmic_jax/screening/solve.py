@@ -21,7 +21,6 @@ from typing import Any, NamedTuple, TypeVar
 from dpmic_jax.dp.accounting.events import ZCDP
 from dpmic_jax.dp.selection import ZCDPTopK
 from dpmic_jax.screening.calibration import distance_of
-from dpmic_jax.screening.independence import chance_level
 from dpmic_jax.screening.plan import Plan, described
 from dpmic_jax.screening.preview import preview
 from dpmic_jax.screening.queries import Above, AllPairs, Ask, Group, TopK
@@ -190,7 +189,7 @@ def _for_micr(plan: Plan) -> float:
 
 def _reason(plan: Plan, far: float, more: str) -> str:
     """Why the plan that finds most does not find this distance, and what to change."""
-    chance = chance_level(plan.n, len(plan.pairs), plan.event.relation.records)
+    chance = plan.workload.chance_level
     if isinstance(plan.ask, Above) and far <= plan.workload.threshold:
         return f"the threshold is a MIC of {plan.ask.threshold:g}; use a lower one"
     distance = f"its distance of about {far:.3g} is"

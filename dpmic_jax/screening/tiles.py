@@ -23,7 +23,7 @@ from dpmic_jax.dp.selection import ZCDPTopK
 from dpmic_jax.mechanisms.release import PointNoise, add_noise, cube_noise, on_lattice
 from dpmic_jax.mic import batch, distance, streaming
 from dpmic_jax.mic.backends import Device
-from dpmic_jax.mic.characteristic import integer_mic
+from dpmic_jax.mic.characteristic import integer_mic, table_weights
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains
 from dpmic_jax.runs.encryption import decrypt, encrypt
@@ -139,8 +139,8 @@ class TileScorer:
 
     def _points(self, pairs: Positions, lattices: Sequence[Lattice]) -> Iterator[Points]:
         """Exact values, each on its lattice, in groups of consecutive pairs."""
-        n = self._plan.n
-        grids = self._plan.measured.grids(n)
+        n, start = self._plan.n, 0
+        grids, tables = self._plan.measured.grids(n), self._plan.measured.tables
         found = (
             self._scorer(pairs)
             if self._scorer
@@ -157,7 +157,10 @@ class TileScorer:
         for information in found:
             points = [distance_points(lattices[0], information, n)]
             if len(lattices) > 1:
-                points.append(on_lattice(lattices[1], integer_mic(grids, information)))
+                some = pairs[start : start + information.shape[2]]
+                weights = table_weights(self._source.bounds, some) if tables else None
+                points.append(on_lattice(lattices[1], integer_mic(grids, information, weights)))
+            start += information.shape[2]
             yield np.stack(points, axis=1)
 
     def tiles(

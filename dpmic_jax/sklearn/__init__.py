@@ -4,7 +4,7 @@
 `MICSelector` and `mic_score` (for `SelectKBest`) are exact and not private.
 """
 
-from dpmic_jax.sklearn.nonprivate import MICSelector, mic_score
+from dpmic_jax.sklearn.nonprivate import MICSelector, NominalOrderWarning, mic_score
 from dpmic_jax.sklearn.private import PrivateMICSelector
 
-__all__ = ["MICSelector", "PrivateMICSelector", "mic_score"]
+__all__ = ["MICSelector", "NominalOrderWarning", "PrivateMICSelector", "mic_score"]

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
-from dpmic_jax.data.schema import NominalOrderWarning
 from dpmic_jax.data.source.memory import Held
 from dpmic_jax.data.table import Table, table
 from dpmic_jax.mic.grids import Cells, power
@@ -16,6 +15,10 @@ from dpmic_jax.mic.pairwise import pairwise
 from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.sklearn.base import Selector
 from dpmic_jax.sklearn.inputs import inputs, set_feature_names
+
+
+class NominalOrderWarning(UserWarning):
+    """Exact MIC uses an order of classes that have none."""
 
 
 class MICSelector(Selector):
@@ -102,7 +105,7 @@ def _codes(values: Any) -> Column:
         warnings.warn(
             "MIC uses the order of classes, and texts are taken in alphabetical order; pass y as "
             "numbers in a meaningful order, or one class against the rest",
-            NominalOrderWarning,
+            UserWarning,
             stacklevel=4,
         )
     return codes

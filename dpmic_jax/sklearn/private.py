@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from dpmic_jax.data.schema import Schema
+from dpmic_jax.data.source.coding import limits
 from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, secret_key, seeded_key
 from dpmic_jax.mic.statistics import MICr
@@ -138,9 +139,11 @@ class PrivateMICSelector(Selector):
           n_samples: number of records of the fit. Fits of any number draw from a reservation.
           n_features: number of features that bounds describe.
         """
-        names = (*(f"x{index}" for index in range(n_features)), self.target)
+        features = tuple(f"x{index}" for index in range(n_features))
+        schema = public_schema(features, self.bounds, self.target, self.target_bounds)
         return plan(
-            names=names,
+            names=tuple(name for name, _ in schema.columns),
+            bounds=[limits(rule) for _, rule in schema.columns],
             n=n_samples,
             ask=self._ask(n_features),
             epsilon=self.epsilon,

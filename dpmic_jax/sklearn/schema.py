@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmic_jax.data.schema import Categories, Number, Schema, schema_of
+from dpmic_jax.data.schema import Rule, Schema, schema_of
+from dpmic_jax.data.schema.rules import Moment
 
 _FORMS = (
     "a (low, high) for all features, one for each of them, bounds by name, a Schema, or the path "
@@ -26,7 +27,8 @@ def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds:
     """
     if target in names:
         raise ValueError(f"X has a column {target!r}, the name of the target; pass another target=")
-    found = _features(names, bounds)
+    described = names if target_bounds is not None else (*names, target)
+    found = _features(names, bounds).for_columns(described)
     rules = dict(found.columns)
     if (target in rules) == (target_bounds is not None):
         raise ValueError(
@@ -43,7 +45,7 @@ def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds:
 def _features(names: Sequence[str], bounds: Any) -> Schema:
     if isinstance(bounds, Schema | Mapping | str | os.PathLike):
         return schema_of(bounds)
-    if isinstance(bounds, Number | Categories) or _is_pair(bounds):
+    if isinstance(bounds, Rule) or _is_pair(bounds):
         bounds = [bounds] * len(names)
     if not isinstance(bounds, Sequence | np.ndarray):
         raise TypeError(f"expected bounds as {_FORMS}, got {type(bounds).__name__}")
@@ -57,4 +59,4 @@ def _features(names: Sequence[str], bounds: Any) -> Schema:
 def _is_pair(bounds: Any) -> bool:
     if not isinstance(bounds, Sequence | np.ndarray) or len(bounds) != 2:
         return False
-    return all(isinstance(end, Real) for end in bounds)
+    return all(isinstance(end, Real | Moment) for end in bounds)

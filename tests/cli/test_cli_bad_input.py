@@ -70,9 +70,9 @@ def renamed(*names):
     [
         (without("dose"), "has a column 'dose' without bounds"),
         (BOUNDS + "[columns.weight]\nlow = 0\nhigh = 1\n", "column 'weight' that"),
-        (BOUNDS.replace("high = 100", ""), "column 'age' has no high"),
+        (BOUNDS.replace("high = 100", ""), "column 'age': no high"),
         (BOUNDS.replace("high = 100", "high = -5"), "column 'age': expected low < high"),
-        (BOUNDS.replace("high = 100", "hihg = 100"), "column 'age' has a field 'hihg'"),
+        (BOUNDS.replace("high = 100", "hihg = 100"), "column 'age': unknown field 'hihg'"),
         (BOUNDS + "[columns.age]\nlow = 0\nhigh = 1\n", "is not a TOML file"),
         ("low = 3\n", "expected"),
         ("", "at least one column"),

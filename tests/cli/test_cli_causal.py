@@ -23,7 +23,6 @@ def places(tmp_path):
     return table_file(tmp_path), bounds_file(tmp_path)
 
 
-@pytest.mark.filterwarnings("ignore::dpmic_jax.data.schema.reading.NominalOrderWarning")
 def test_a_graph_is_found_drawn_and_charged(places, tmp_path):
     """Response is sin(5 dose): in two parts of dose, high in one and low in the other."""
     table, bounds = places
@@ -48,7 +47,6 @@ def test_a_graph_is_found_drawn_and_charged(places, tmp_path):
 
 
 @pytest.mark.parametrize("search", ["em-pc", "priv-pc"])
-@pytest.mark.filterwarnings("ignore::dpmic_jax.data.schema.reading.NominalOrderWarning")
 def test_the_other_searches_find_the_same_graph(places, search):
     table, bounds = places
     words = ("--epsilon", 5000, "--search", search, "--share", 1)
@@ -60,7 +58,6 @@ def test_the_other_searches_find_the_same_graph(places, search):
     assert "epsilon = 5000" in last
 
 
-@pytest.mark.filterwarnings("ignore::dpmic_jax.data.schema.reading.NominalOrderWarning")
 def test_columns_become_codes_by_public_bounds_alone(places):
     table, bounds = places
     names, data, _ = read_coded(str(table), bounds=str(bounds), bins=4)

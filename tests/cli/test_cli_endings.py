@@ -35,7 +35,7 @@ POINTS = (
     ("screen, out, ledger", "return", "dpmic_jax.results.screen_result:ScreenResult.to_csv", 4, 1),
     ("bounds learn", "return", OPEN, 130, 0),
     ("bounds learn", "call", CHARGE, 5, 1),
-    ("bounds learn", "call", "dpmic_jax.mechanisms.bounds:QuantileBounds.release", 5, 1),
+    ("bounds learn", "call", "dpmic_jax.mechanisms.cell_trees:CellTrees.release", 5, 1),
     ("causal", "call", OPEN, 130, 0),
     ("causal", "return", CHARGE, 5, 1),
     ("causal", "call", "dpmic_jax.causal.svt_pc:SVTPC._skeleton", 5, 1),

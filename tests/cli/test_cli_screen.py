@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-from commands import BOUNDS, NAMES, QUICK, N, bounds_file, dpmic, table_file
+from commands import NAMES, QUICK, N, bounds_file, dpmic, table_file
 
 from dpmic_jax import LedgerFile, MICr, seeded_key
 from dpmic_jax.mic.grids import ladder
@@ -91,17 +91,6 @@ def test_a_run_without_a_seed_is_secret_and_never_repeats(files):
     assert found[0]["privacy"]["key"] == "secret"
     assert found[0]["pairs"] != found[1]["pairs"]
     assert found[0]["privacy"]["run"] != found[1]["privacy"]["run"]
-
-
-@pytest.mark.filterwarnings("default::dpmic_jax.data.schema.NominalOrderWarning")
-def test_categories_without_an_order_are_warned_of(files):
-    files[2].write_text(BOUNDS.replace('"south"', '"south", "west"'))
-    done = screened(files, "--json")
-    assert done.exit_code == 0, done.output
-    json.loads(done.stdout)
-    _, nominal, _ = done.stderr.splitlines()
-    assert nominal.startswith("Warning: MIC uses the order")
-    assert nominal.endswith("'site'")
 
 
 def test_there_is_no_default_epsilon(files):

@@ -82,6 +82,7 @@ def test_usage_errors_import_nothing_heavy(words, reason):
 
 def test_commands_that_compute_nothing_do_not_import_jax(tmp_path):
     table, bounds, ledger = table_file(tmp_path), bounds_file(tmp_path), tmp_path / "ledger"
+    book = table_file(tmp_path, [["name", "low", "high"], ["age", 0, 1]], "book.csv")
     result_of(("a", "b", "c")).to_json(tmp_path / "result.json")
     for words in (
         ("ledger", "init", ledger, "--epsilon", 1, "--bounds", bounds, "--name", "x"),
@@ -90,6 +91,8 @@ def test_commands_that_compute_nothing_do_not_import_jax(tmp_path):
         ("ledger", "show", ledger),
         ("units", "--epsilon", 1, "-n", 100),
         ("bounds", "template", table),
+        ("bounds", "check", bounds, "--table", table),
+        ("bounds", "from-codebook", book),
         ("data", "check", table, "--bounds", bounds),
         ("demo", tmp_path / "demo"),
         ("report", tmp_path),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpmic_jax.data.schema import Categories
+from dpmic_jax.data.schema import Categories, TextFormat
+from dpmic_jax.data.schema.text_format import NULLS
 from dpmic_jax.data.source import arrow, cells
-from dpmic_jax.data.source.files import NULLS
 
 SAID = {
     "+1": 1.0,
@@ -83,10 +83,12 @@ def test_a_batch_of_texts_is_read_like_each_of_them_alone(texts):
     """Arrow casts a whole batch, or refuses it for one cell: neither changes another's number."""
     expected = np.array([cells.text_number(text) for text in texts], float)
     for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary()):
-        together = arrow.floats_of(pa.array(texts, pa.string()).cast(kind), NULLS)
+        together = arrow.floats_of(pa.array(texts, pa.string()).cast(kind), TextFormat())
         np.testing.assert_array_equal(together, expected)
     for text, one in zip(texts, expected, strict=True):
-        np.testing.assert_array_equal(arrow.floats_of(pa.array([text, None]), NULLS), [one, np.nan])
+        np.testing.assert_array_equal(
+            arrow.floats_of(pa.array([text, None]), TextFormat()), [one, np.nan]
+        )
 
 
 @given(value=st.integers(-(2**70), 2**70), whole=st.integers(-(2**63), 2**63 - 1))
@@ -104,8 +106,9 @@ def pa_decimal(whole):
 
 def test_a_huge_number_is_not_converted_to_an_integer():
     place = cells.placed(Categories((0, 1)))
-    for text in ("1e999999999", "1e-999999999", "1e99999999999999999999", "-inf", "nan"):
+    for text in ("1e999999999", "1e-999999999", "1e99999999999999999999", "-inf"):
         assert place(text) == cells.UNDECLARED
+    assert place("nan") == cells.MISSING
 
 
 class Hostile:
@@ -136,7 +139,7 @@ def test_a_masked_cell_holds_nothing():
     whole, text = cells.placed(Categories((0, 1))), cells.placed(Categories(("0.0", "--")))
     for cell in (np.ma.masked, np.ma.array(1, mask=True)):
         assert math.isnan(cells.number(cell))
-        assert whole(cell) == text(cell) == cells.UNDECLARED
+        assert whole(cell) == text(cell) == cells.MISSING
     assert cells.number(np.ma.array(1)) == 1 == whole(np.ma.array(1))
 
 
@@ -166,6 +169,6 @@ LONG = {
 def test_a_long_text_takes_no_longer_than_it_is(text):
     """Digits that are tried in every split would take hours, and tell that the text is there."""
     np.testing.assert_equal(cells.text_number(text), LONG[text])
-    np.testing.assert_equal(arrow.floats_of(pa.array([text, "2"]), NULLS), [LONG[text], 2])
+    np.testing.assert_equal(arrow.floats_of(pa.array([text, "2"]), TextFormat()), [LONG[text], 2])
     whole = LONG[text] == 1 and set(text) <= set("01.")
     assert cells.placed(Categories((1, 5)))(text) == (0 if whole else cells.UNDECLARED)

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpmic_jax import AllPairs, MICr, TopK, screen, seeded_key
+from dpmic_jax import AllPairs, Categories, MICe, MICr, TopK, screen, seeded_key
 from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne
 from dpmic_jax.dp.max_information import corrected_level
 from dpmic_jax.inference import (
@@ -16,6 +16,7 @@ from dpmic_jax.inference import (
     Bonferroni,
     CustomTest,
     FalseDiscovery,
+    NullTable,
     Permutation,
     post_selection,
 )
@@ -213,3 +214,33 @@ def test_a_screen_that_released_nothing_leaves_nothing_to_test(result, table):
     nothing = replace(result, pairs=np.zeros((0, 2), int), **rows)
     with pytest.raises(ValueError, match="released no pair"):
         after(nothing, table, giving())
+
+
+@pytest.fixture(scope="module")
+def with_kinds(table):
+    kinds = np.array(["x", "y", "z"])[np.floor(3 * table["a"]).astype(int)]
+    sites = np.where(kinds == "y", "north", np.where(table["c"] < 0.5, "south", "west"))
+    return {"a": table["a"], "kind": kinds, "site": sites, "c": table["c"]}
+
+
+def of_kinds(values, data, test=None):
+    """The p-values, or the refusal, of a screen whose nominal column is declared so."""
+    bounds = {"a": (0, 1), "kind": Categories(values), "c": (0, 1)}
+    bounds["site"] = Categories(["north", "south", "west"])
+    settings = {"bounds": bounds, "epsilon": EPSILON, "key": seeded_key(1)}
+    found = screen(data, ask=AllPairs(), statistic=STATISTIC, force=True, **settings)
+    test = Permutation(statistic=STATISTIC, draws=19) if test is None else test
+    tested = post_selection(found, data, bounds=bounds, test=test, key=seeded_key(2), force=True)
+    return dict(zip(map(frozenset, tested.names), tested.p_values, strict=True))
+
+
+def test_nominal_columns_are_tested_without_their_order(with_kinds):
+    p = of_kinds(["x", "y", "z"], with_kinds)
+    assert p[frozenset({"a", "kind"})] == p[frozenset({"site", "kind"})] == 1 / 20
+    assert p == of_kinds(["z", "x", "y"], with_kinds)
+
+
+@pytest.mark.parametrize("test", [NullTable(draws=19), Permutation(statistic=MICe(), draws=19)])
+def test_exact_mic_of_a_nominal_column_is_refused(test, with_kinds):
+    with pytest.raises(ValueError, match="'kind' is nominal, and MICe compares values"):
+        of_kinds(["x", "y", "z"], with_kinds, test)

@@ -7,26 +7,33 @@ import numpy as np
 import pytest
 from like_a_gpu import like_a_gpu
 
+from dpmic_jax.data.limits import NominalLimits
 from dpmic_jax.mic import at_once, backends, batch, coding, streaming
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.mic.statistics import MICr, MICrAndDistance
 from dpmic_jax.mic.xlogx import exact_gains
 
-N, BOUNDS = 150, [(0, 1)] * 5 + [(0, 3)]
+N = 150
 PAIRS = np.array([(i, j) for i in range(6) for j in range(i)])
-STATISTIC = MICrAndDistance(micr=MICr(B=24, c=3, sizes=ladder(2)))
+MICR = MICr(B=24, c=3, sizes=ladder(2))
+# What is measured, and limits of the last two columns, which have the values 0 .. 3.
+MEASURED = {
+    "numbers": (MICrAndDistance(micr=MICR), (0, 3)),
+    "nominal": (MICrAndDistance(micr=MICR, bins=4, tables=True), NominalLimits(4, False)),
+}
 PREPARE = {"direct": coding.direct_codes, "refined": coding.refined_codes}
 
 
-def cuts(rows=N):
-    rng = np.random.default_rng(3)
-    columns = [rng.random(N) for _ in range(5)] + [rng.integers(0, 4, N)]
+def cuts(rows=N, kind="numbers"):
+    rng, (measured, last) = np.random.default_rng(3), MEASURED[kind]
+    columns = [rng.random(N) for _ in range(4)] + [rng.integers(0, 4, N) for _ in range(2)]
+    limits = [(0, 1)] * 4 + [last] * 2
     for start in range(0, N, rows):
-        yield STATISTIC.cut([column[start : start + rows] for column in columns], BOUNDS)
+        yield measured.cut([column[start : start + rows] for column in columns], limits)
 
 
-def scorer(prepare="direct", tile=2**31, devices=1):
-    (cut,) = cuts()
+def scorer(kind="numbers", prepare="direct", tile=2**31, devices=1):
+    (cut,) = cuts(kind=kind)
     codes = PREPARE[prepare](cut.masters, cut.rows)
     return batch.Scorer(
         codes,
@@ -36,6 +43,7 @@ def scorer(prepare="direct", tile=2**31, devices=1):
         devices=jax.devices()[:devices],
         tile=tile,
         pairs=len(PAIRS),
+        bins=cut.bins,
     )
 
 
@@ -45,47 +53,48 @@ def scored(**how):
 
 @pytest.fixture(scope="module")
 def expected():
-    return scored()
+    return {kind: scored(kind=kind) for kind in MEASURED}
 
 
 @pytest.mark.parametrize(
-    ("triton", "prepare", "tile", "devices"), [(False, "direct", 15, 1), (True, "refined", 4, 2)]
+    ("triton", "kind", "prepare", "tile", "devices"),
+    [(False, "numbers", "direct", 15, 1), (True, "nominal", "refined", 4, 2)],
 )
 def test_a_gpus_programs_give_the_bits_of_a_cpu(
-    expected, triton, prepare, tile, devices, monkeypatch
+    expected, triton, kind, prepare, tile, devices, monkeypatch
 ):
     like_a_gpu(monkeypatch, triton=triton)
     monkeypatch.setattr(at_once, "REFINED_BYTES", 2**16)  # some pairs at a time
-    found = scored(prepare=prepare, tile=tile, devices=devices)
-    np.testing.assert_array_equal(found, expected)
+    found = scored(kind=kind, prepare=prepare, tile=tile, devices=devices)
+    np.testing.assert_array_equal(found, expected[kind])
 
 
 @pytest.mark.parametrize("triton", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_streaming_on_a_gpu_gives_the_bits_of_a_cpu(expected, triton, monkeypatch):
     like_a_gpu(monkeypatch, triton=triton)
     found = streaming.score_batches(lambda: cuts(70), PAIRS, exact_gains(N), n=N, rows=70, group=15)
-    np.testing.assert_array_equal(np.concatenate(list(found), axis=2), expected)
+    np.testing.assert_array_equal(np.concatenate(list(found), axis=2), expected["numbers"])
 
 
 def test_a_device_with_too_little_memory_scores_less_at_a_time(expected, monkeypatch):
     like_a_gpu(monkeypatch, triton=False)
     original, sizes = batch.Optimiser.__call__, []
 
-    def limited(self, counts, number):
+    def limited(self, counts, *others):
         sizes.append(self.layout.pairs)
         if self.layout.pairs > 7:
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
-        return original(self, counts, number)
+        return original(self, counts, *others)
 
     monkeypatch.setattr(batch.Optimiser, "__call__", limited)
-    np.testing.assert_array_equal(scored(), expected)
+    np.testing.assert_array_equal(scored(), expected["numbers"])
     assert sorted(set(sizes)) == [7, 15]
 
 
 def test_an_error_of_another_kind_is_not_tried_again(monkeypatch):
     like_a_gpu(monkeypatch, triton=False)
 
-    def broken(self, counts, number):
+    def broken(self, *given):
         raise jax.errors.JaxRuntimeError("INTERNAL: a bug")
 
     monkeypatch.setattr(batch.Optimiser, "__call__", broken)

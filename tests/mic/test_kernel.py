@@ -165,7 +165,7 @@ def test_many_records_are_counted_exactly(n):
 @pytest.mark.parametrize("grid", [Grid(12, 105, 7), Grid(32, 30, 2)])
 def test_no_kernel_of_the_recursion_is_split_over_threads(gains, grid):
     """A tile has a thread, and other tiles the others: to change threads would take longer."""
-    fewer = optimise.lanes_in_one_thread(*grid, 64)
+    fewer = optimise.lanes_in_one_thread(grid.rows, grid.master, grid.parts, 64)
     assert not split_kernels(grid, GAINS[gains](1000), fewer)
     if (os.cpu_count() or 1) > 1:
         assert split_kernels(grid, GAINS[gains](1000), 4 * fewer)

@@ -19,7 +19,8 @@ from dpmic_jax import MICrHistogram, MICrLap, secret_key, seeded_key
 from dpmic_jax.data.limits import CategoryLimits
 from dpmic_jax.mic.binning import by_range
 from dpmic_jax.results import SEEDED
-from dpmic_jax.results.histograms import CategoryAxis, Histograms, NumberAxis, SpareAxis
+from dpmic_jax.results.axes import CategoryAxis, NumberAxis, SpareAxis
+from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.svg import colours
 
 

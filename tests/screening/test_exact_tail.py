@@ -16,15 +16,6 @@ X = np.linspace(0, 0.41, 300)
 EXACT = 1 + 1e-9  # sums of probabilities, the smallest of which are added up first
 
 
-@pytest.fixture
-def two_parts(monkeypatch):
-    """The theorem for m = 2 parts on the other axis, where all tables can be tried."""
-    monkeypatch.setattr(independence, "PARTS", 2)
-    independence._chernoff.cache_clear()
-    yield
-    independence._chernoff.cache_clear()
-
-
 def distances(near, every):
     """From the definition in `mic.distance`: parts are last, and n is the same for all tables."""
     n = int(every.reshape(-1, every.shape[-1])[0].sum())
@@ -56,20 +47,31 @@ def of_one_split(p, sizes):
     ("p", "sizes"),
     [(0.5, (150, 150)), (0.5, (230, 70)), (0.7, (100, 200)), (0.9, (150, 150)), (0.98, (99, 201))],
 )
-@pytest.mark.usefixtures("two_parts")
 def test_the_tail_of_a_split_bounds_the_probability_of_all_tables(p, sizes):
     exact = of_one_split(p, np.array(sizes))
-    assert np.all(exact <= EXACT * independence._split_tail(X, sum(sizes), 1))
+    assert np.all(exact <= EXACT * independence._split_tail(X, sum(sizes), 1, 2))
     assert exact[0] > 0.9
 
 
-@pytest.mark.usefixtures("two_parts")
+def test_more_parts_on_the_other_axis_have_a_larger_tail(rng):
+    """A flag against nominal columns of 16 and 64 even categories."""
+    for bins in (16, 64):
+        every = np.full(bins, 3000 // bins)
+        found = distances(rng.binomial(every, 0.5, (1000, bins)), every)
+        n = int(every.sum())
+        middle, high = np.quantile(found, [0.5, 0.99])
+        assert independence._split_tail(middle, n, 1, bins) > 0.5
+        assert independence._split_tail(high, n, 1, bins) > 0.01
+        # The control: with a third of the parts it would be too small.
+        assert independence._split_tail(high, n, 1, bins // 3) < 0.01
+
+
 def test_two_thirds_of_the_variance_proxy_would_not_bound_it(monkeypatch):
     error, proxy = independence._worst(600, 1)
     exact = of_one_split(0.5, np.array([300, 300]))
-    assert np.all(exact <= EXACT * independence._split_tail(X, 600, 1))
+    assert np.all(exact <= EXACT * independence._split_tail(X, 600, 1, 2))
     monkeypatch.setattr(independence, "_worst", lambda n, records: (error, proxy * 2 / 3))
-    assert np.any(exact > 2 * independence._split_tail(X, 600, 1))
+    assert np.any(exact > 2 * independence._split_tail(X, 600, 1, 2))
 
 
 def test_the_tail_of_a_pair_bounds_the_probability_of_all_tables_of_two_flags():
@@ -94,7 +96,6 @@ def test_the_tail_of_a_pair_bounds_the_probability_of_all_tables_of_two_flags():
         assert np.all(beyond(found, chances) <= EXACT * bound)
 
 
-@pytest.mark.usefixtures("two_parts")
 def test_all_splits_together_exceed_what_one_split_does_so_their_bounds_add_up():
     """A column of four even values against a flag: 7 splits, given 8 records of each side."""
     n, values = 16, 4
@@ -108,7 +109,7 @@ def test_all_splits_together_exceed_what_one_split_does_so_their_bounds_add_up()
         found.append(distances(both, every))
     chances = chances[:, None] * chances
     together, each = beyond(np.max(found, axis=0), chances), [beyond(f, chances) for f in found]
-    assert np.all(together <= EXACT * len(found) * independence._split_tail(X, n, 1))
+    assert np.all(together <= EXACT * len(found) * independence._split_tail(X, n, 1, 2))
     # A control: even the exact tail of any one split would not do for all.
     assert np.any(together > 3 * np.max(each, axis=0))
 

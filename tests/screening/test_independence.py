@@ -73,7 +73,7 @@ def test_records_of_different_distributions_may_be_independent_and_pass_the_leve
 @pytest.mark.parametrize("signs", [False, True])
 def test_moments_of_absolute_binomials_are_within_the_bound(rng, signs):
     """E exp(h sum |X_j|) for independent centred binomials, exactly, against exp(m phi(c^2/m))."""
-    slopes, bounds = _chernoff(signs)
+    slopes, bounds = _chernoff(signs, 16)
     for p, size in itertools.product([0.5, 0.6, 0.9, 0.99], [1, 2, 9, 60]):
         proxy = 0.25 if p == 0.5 else (2 * p - 1) / (2 * math.log(p / (1 - p)))
         x = np.arange(size + 1)

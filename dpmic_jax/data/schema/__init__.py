@@ -1,31 +1,16 @@
 """The public description of a table: columns, bounds or categories, and missing values.
 
 Nothing in it is computed from data. The caller writes a schema in Python, or in a TOML file with a
-table for each column:
+line for each column (docs/bounds_file.md):
 
-    [columns.age]
-    low = 18
-    high = 90
-
-    [columns.blood]
-    categories = ["A", "B", "AB", "0"]
-
-    [columns.stage]
-    categories = ["I", "II", "III"]
-    ordered = true             # coded 0, 1, ... in this order
-
-    [columns.admitted]
-    low = 2015-01-01
-    high = 2024-12-31
-
-    [columns.income]
-    low = 0
-    high = 1e6
-    scale = "sqrt"             # or breakpoints = [...]
-    missing = "bin"            # or { value = 0 }; the default is the midpoint
-
-    [columns.patient_id]
-    ignore = true              # not screened
+    [columns]
+    age = [18, 90]
+    blood = ["A", "B", "AB", "0"]
+    stage = { categories = ["I", "II", "III"], ordered = true }
+    admitted = [2015-01-01, 2024-12-31]
+    income = { bounds = [0, 1e6], scale = "sqrt", missing = "bin" }
+    "tax*" = [0, 10000]
+    patient_id = { ignore = true }
 
 A value that is not a number, or not a declared category, is missing. It is never an error, because
 an error would reveal that somebody has such a value, at no charge. Without `missing`, such values
@@ -33,13 +18,13 @@ count as the midpoint of the bounds (`Midpoint`); in a column of categories they
 wherever there are more bins than categories (`SparePart`).
 """
 
+from dpmic_jax.data.schema.codebook import from_codebook
 from dpmic_jax.data.schema.description import Schema
 from dpmic_jax.data.schema.reading import (
     Described,
     MissingRefusedWarning,
     read_schema,
     schema_of,
-    template,
 )
 from dpmic_jax.data.schema.rules import (
     Categories,
@@ -53,6 +38,7 @@ from dpmic_jax.data.schema.rules import (
     Times,
     Value,
 )
+from dpmic_jax.data.schema.template import template
 from dpmic_jax.data.schema.text_format import TextFormat
 
 __all__ = [
@@ -70,6 +56,7 @@ __all__ = [
     "TextFormat",
     "Times",
     "Value",
+    "from_codebook",
     "read_schema",
     "schema_of",
     "template",

@@ -2,23 +2,24 @@
 
 import hashlib
 import json
-import re
-from dataclasses import dataclass
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from dpmic_jax.data.schema.patterns import escaped, is_pattern, matches
 from dpmic_jax.data.schema.rules import (
     FixedValue,
     MissingBin,
-    Moment,
     Number,
     Rule,
     Times,
-    Value,
+    kind_of,
     ticks,
     twice,
 )
 from dpmic_jax.data.schema.text_format import TextFormat
+from dpmic_jax.data.schema.writing import array, line, toml
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class Schema:
         Without it a record is a person's, or a person's number of records is a promise.
       records_per_person: with how many records a person counts; None if `person` is.
       text: how the cells of a text file are written.
+      patterns: (pattern, rule) of columns that are not described by name, such as `tax*`; the rule
+        is None if they are ignored. A column has the rule of the first pattern that it matches.
     """
 
     columns: tuple[tuple[str, Rule], ...]
@@ -40,18 +43,21 @@ class Schema:
     person: str | None = None
     records_per_person: int | None = None
     text: TextFormat = TextFormat()
+    patterns: tuple[tuple[str, Rule | None], ...] = ()
 
     def __post_init__(self):
-        object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "ignored", tuple(self.ignored))
-        person = () if self.person is None else (self.person,)
-        names = [*(name for name, _ in self.columns), *self.ignored, *person]
+        for field in ("columns", "ignored", "patterns"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))
+        names = [*self.described, *(pattern for pattern, _ in self.patterns)]
         for name in names:
             if not isinstance(name, str):
                 raise TypeError(f"expected column names as text, got {name!r}; rename the column")
-        if again := twice(names):
+        if again := twice(self.described) or twice([pattern for pattern, _ in self.patterns]):
             raise ValueError(f"expected one description of column {again[0]!r}, got two")
-        if not self.columns:
+        for pattern, _ in self.patterns:
+            if not is_pattern(pattern):
+                raise ValueError(f"expected a pattern with a star, such as tax*, got {pattern!r}")
+        if not self.columns and not any(rule for _, rule in self.patterns):
             raise ValueError("expected at least one column that is not ignored, got none")
         if (self.person is None) != (self.records_per_person is None):
             raise ValueError(
@@ -69,23 +75,68 @@ class Schema:
         """The rule of a screened column."""
         return dict(self.columns)[name]
 
+    @property
+    def described(self) -> tuple[str, ...]:
+        """The names of all columns that are described by name."""
+        person = () if self.person is None else (self.person,)
+        return (*(name for name, _ in self.columns), *self.ignored, *person)
+
+    def for_columns(self, names: Iterable[str]) -> "Schema":
+        """The schema of a table that has these columns: its patterns are replaced by their names.
+
+        A pattern that is itself the name of a column describes that column alone.
+        """
+        if not self.patterns:
+            return self
+        names = tuple(names)
+        screened = [pattern for pattern, rule in self.patterns if rule is not None]
+        if idle := [pattern for pattern in screened if not _meant(pattern, names)]:
+            raise ValueError(
+                f"no column of the table matches {', '.join(map(repr, idle))} of the bounds; "
+                "correct it, or remove it"
+            )
+        found: dict[str, Rule | None] = {}
+        for pattern, rule in sorted(self.patterns, key=lambda each: each[0] not in names):
+            for name in _meant(pattern, names):
+                found.setdefault(name, rule)
+        new = [(name, found[name]) for name in dict.fromkeys(names) if name in found]
+        new = [(name, rule) for name, rule in new if name not in self.described]
+        return replace(
+            self,
+            columns=(*self.columns, *((name, rule) for name, rule in new if rule is not None)),
+            ignored=(*self.ignored, *(name for name, rule in new if rule is None)),
+            patterns=(),
+        )
+
     def to_toml(self) -> str:
         """The schema as a bounds file, from which `read_schema` reads an equal schema."""
-        tables = []
+        lines = []
         if self.person is not None:
-            tables.append(
-                f"person = {_text(self.person)}\nrecords_per_person = {self.records_per_person}\n"
-            )
-        tables += [f"{heading(name)}\n{_fields(rule)}" for name, rule in self.columns]
-        tables += [f"{heading(name)}\nignore = true\n" for name in self.ignored]
-        return "\n".join(tables)
+            lines.append(f"person = {toml(self.person)}\n")
+            lines.append(f"records_per_person = {self.records_per_person}\n\n")
+        if self.text != TextFormat():
+            lines.append(f"[file]\n{_changed(self.text)}\n")
+        lines.append("[columns]\n")
+        lines += [line(escaped(name), rule) for name, rule in self.columns]
+        lines += [line(escaped(name), None) for name in self.ignored]
+        lines += [line(pattern, rule) for pattern, rule in self.patterns]
+        return "".join(lines)
+
+    def summary(self) -> str:
+        """How many columns there are of each kind."""
+        kinds = Counter(kind_of(rule) for _, rule in self.columns)
+        lines = [f"{count} {kind}" for kind, count in kinds.items()]
+        lines += [f"{len(self.ignored)} ignored"] * bool(self.ignored)
+        lines += [f"pattern {pattern}" for pattern, _ in self.patterns]
+        return "\n".join(lines)
 
     def canonical(self) -> str:
         """One line of JSON that is equal for equivalent schemas, for digests.
 
-        It omits what changes no result: the order of the columns, and whether two categories are
-        ordered. Settings that are not used do not occur in it.
+        It omits what changes no result: the order of the columns and of nominal categories, and
+        whether two categories are ordered. Settings that are not used do not occur in it.
         """
+        self._check_complete()
         columns = {name: _as_json(rule) for name, rule in self.columns}
         found: dict[str, Any] = {"columns": columns, "ignored": sorted(self.ignored)}
         if self.person is not None:
@@ -101,52 +152,31 @@ class Schema:
         """
         if not isinstance(salt, str):
             raise TypeError("expected salt as text")
+        self._check_complete()
         kinds = sorted((name, type(rule).__name__.lower()) for name, rule in self.columns)
         return hashlib.sha256(json.dumps([salt, kinds]).encode()).hexdigest()
 
-
-def heading(name: str) -> str:
-    """The heading of a column's table in a bounds file."""
-    return f"[columns.{name if re.fullmatch('[A-Za-z0-9_-]+', name) else _text(name)}]"
-
-
-def _text(value: Value | Moment) -> str:
-    """A value in TOML, which has the escapes of JSON and forbids one more character."""
-    if isinstance(value, timedelta):
-        return f'"{iso_duration(value)}"'
-    if isinstance(value, float):
-        return repr(int(value) if value.is_integer() and abs(value) < 2**53 else value)
-    if isinstance(value, str | int):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return value.isoformat()  # dates and timestamps are values of TOML
+    def _check_complete(self) -> None:
+        if self.patterns:
+            raise ValueError(
+                f"the bounds have a pattern, {self.patterns[0][0]!r}, and the names of the columns "
+                "are not known: use schema.for_columns(names)"
+            )
 
 
-def iso_duration(value: timedelta) -> str:
-    """A duration as ISO 8601 writes it, such as P3DT0.5S."""
-    sign, value = ("-", -value) if value < timedelta(0) else ("", value)
-    seconds = f"{value.seconds}.{value.microseconds:06}".rstrip("0").rstrip(".")
-    return f"{sign}P{value.days}DT{seconds}S"
+def _meant(pattern: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns that a pattern stands for."""
+    return (pattern,) if pattern in names else tuple(n for n in names if matches(pattern, n))
 
 
-def _fields(rule: Rule) -> str:
-    if isinstance(rule, Number | Times):
-        lines = [f"low = {_text(rule.low)}", f"high = {_text(rule.high)}"]
-        lines += [f"scale = {_text(rule.scale)}"] * (rule.scale != "linear")
-        lines += [f"breakpoints = {_list(rule.breakpoints)}"] * bool(rule.breakpoints)
-        lines += ["whole = true"] * (isinstance(rule, Number) and rule.whole)
-    else:
-        lines = [f"categories = {_list(rule.values)}"]
-        lines += ["ordered = true"] * rule.ordered
-        lines += [f"other = {_text(rule.other)}"] if rule.other is not None else []
-    if isinstance(rule.missing, MissingBin):
-        lines.append('missing = "bin"')
-    elif isinstance(rule.missing, FixedValue):
-        lines.append(f"missing = {{ value = {_text(rule.missing.value)} }}")
-    return "\n".join(lines) + "\n"
-
-
-def _list(values: Any) -> str:
-    return f"[{', '.join(map(_text, values))}]"
+def _changed(text: TextFormat) -> str:
+    """The lines of a [file] table: what differs from the usual."""
+    found = {field.name: getattr(text, field.name) for field in fields(text)}
+    return "".join(
+        f"{name} = {array(value) if isinstance(value, tuple) else toml(value)}\n"
+        for name, value in found.items()
+        if value != getattr(TextFormat(), name)
+    )
 
 
 def _as_json(rule: Rule) -> dict[str, Any]:
@@ -166,7 +196,9 @@ def _as_json(rule: Rule) -> dict[str, Any]:
         elif rule.whole:
             found["kind"] = "whole"
         return found
-    found = {"categories": rule.values, "missing": missing}
+    # No order of nominal categories is used, so digests do not depend on it.
+    values = tuple(sorted(rule.values)) if rule.nominal else rule.values
+    found = {"categories": values, "missing": missing}
     if rule.nominal:
         found["nominal"] = True
     if rule.other is not None:

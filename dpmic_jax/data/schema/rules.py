@@ -5,24 +5,28 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dpmic_jax.data.limits import SCALES, Scale
+from dpmic_jax.data.limits import SCALES, Scale, ScaledBounds
+from dpmic_jax.data.scales import middle
 
 Value = str | int | float | bool
 Moment = date | datetime | timedelta
 
 _DAY_ZERO = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class Midpoint:
-    """Missing values of a column of numbers count as the midpoint of its bounds."""
+    """Missing values of a column of numbers count as the middle of its bounds, on their scale.
+
+    On a log scale from 1 to 10^6 that is 1000. So they are in a middle bin on any scale.
+    """
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,8 @@ class Number:
             )
         object.__setattr__(self, "breakpoints", _breakpoints(self.breakpoints, self.low, self.high))
         _check_scale(self.scale, self.breakpoints, self.low)
-        if self.whole and (self.scale != "linear" or self.breakpoints):
-            raise ValueError("expected whole numbers without a scale or breakpoints: remove one")
+        if self.whole and self.scale != "linear":
+            raise ValueError("expected whole numbers without a scale: remove one")
 
     @property
     def number(self) -> "Number":
@@ -116,8 +120,8 @@ class Number:
 
     @property
     def midpoint(self) -> float:
-        """The midpoint of the bounds, computed exactly and rounded once."""
-        return float((Fraction(self.low) + Fraction(self.high)) / 2)
+        """The value in the middle of the scale between the bounds, rounded once."""
+        return middle(ScaledBounds(*self.cut_between, self.cut_scale))
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,11 @@ class Times:
             raise TypeError(
                 "expected low and high as two dates, two timestamps (both with a time zone, or "
                 f"both without) or two durations, got {self.low!r} and {self.high!r}"
+            )
+        if ticks(self.low) >= ticks(self.high):
+            raise ValueError(
+                f"expected low < high, got {self.low} and {self.high}; correct them, or ignore the "
+                "column"
             )
         object.__setattr__(self, "breakpoints", tuple(self.breakpoints))
         fixed = [self.missing.value] if isinstance(self.missing, FixedValue) else []
@@ -182,9 +191,19 @@ def ticks(moment: Any) -> int:
     if isinstance(moment, timedelta):
         return moment // _MICROSECOND
     if isinstance(moment, datetime):
-        since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+        since = moment.replace(tzinfo=moment.tzinfo or UTC) - _EPOCH
         return since // _MICROSECOND
     return (moment - _DAY_ZERO).days
+
+
+def moment(tick: float, like: Any) -> Any:
+    """The date, timestamp or duration of which `ticks` is given, of the kind of another."""
+    if isinstance(like, timedelta):
+        return int(tick) * _MICROSECOND
+    if isinstance(like, datetime):
+        found = _EPOCH + int(tick) * _MICROSECOND
+        return found.replace(tzinfo=None) if like.tzinfo is None else found.astimezone(like.tzinfo)
+    return _DAY_ZERO + timedelta(days=int(tick))
 
 
 @dataclass(frozen=True)
@@ -252,6 +271,15 @@ class Categories:
 
 
 Rule = Number | Times | Categories
+
+
+def kind_of(rule: Rule) -> str:
+    """What a bounds file calls the kind of a column."""
+    if isinstance(rule, Number):
+        return "whole" if rule.whole else "number"
+    if isinstance(rule, Times):
+        return rule.kind
+    return "boolean" if rule.kind is bool else "ordered" if rule.ordered else "nominal"
 
 
 def twice(values: Sequence[Any]) -> list[Any]:

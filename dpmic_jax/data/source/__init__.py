@@ -4,11 +4,21 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpmic_jax.data.schema import Described, Schema, schema_of
-from dpmic_jax.data.source.base import Batch, Source
+from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
+from dpmic_jax.data.source.base import Batch, Source, is_index
+from dpmic_jax.data.source.kinds import arrow_kinds, column_kinds
 from dpmic_jax.data.source.memory import MemorySource, held_columns
 
-__all__ = ["Batch", "Source", "column_names", "open_source"]
+_USUAL = TextFormat()
+
+__all__ = [
+    "Batch",
+    "Source",
+    "arrow_kinds",
+    "column_kinds",
+    "column_names",
+    "open_source",
+]
 
 
 def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
@@ -19,7 +29,7 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
 
     Args:
       data: an array or list of records by columns (called x0, x1, ...), a pandas, polars or
-        pyarrow data frame, a dictionary of columns, or the path of a .csv or .parquet file.
+        pyarrow data frame, a dictionary of columns, or the path of a .csv, .tsv or .parquet file.
       bounds: the public description of its columns, as for `schema_of`. For a table in memory also
         a sequence of (low, high), in the order of the columns.
     """
@@ -39,13 +49,17 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
     return MemorySource(schema_of(dict(zip(columns, bounds, strict=True))), columns, "data")
 
 
-def column_names(data: Any) -> tuple[str, ...]:
+def column_names(data: Any, text: TextFormat = _USUAL) -> tuple[str, ...]:
     """The names of all columns of a table, for the `template` of a bounds file.
 
     A first line of a file that looks like a record is refused as a header.
+
+    Args:
+      data: a table, as for `open_source`.
+      text: how it is written, if it is a text file.
     """
     if isinstance(data, str | os.PathLike):
         from dpmic_jax.data.source.files import header_names
 
-        return header_names(data)
-    return tuple(held_columns(data))
+        return header_names(data, text)
+    return tuple(name for name in held_columns(data) if not is_index(name))

@@ -9,7 +9,7 @@ import pyarrow.compute
 from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
-from dpmic_jax.data.schema import Categories, Number, Rule
+from dpmic_jax.data.schema import Categories, Number, Rule, TextFormat, Times
 from dpmic_jax.data.source import cells
 from dpmic_jax.data.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.data.source.coding import (
@@ -21,10 +21,14 @@ from dpmic_jax.data.source.coding import (
     whole_codes,
     wrong_type,
 )
+from dpmic_jax.data.source.moments import NO_MOMENT, UNITS, Moments, scaled, text_moment
+from dpmic_jax.data.source.number_text import plain
 
 # Its functions are created on import, so static type checkers do not see them.
 _compute: Any = pyarrow.compute
 
+# Texts of a table that has types: none means a missing value.
+TYPED = TextFormat(missing=())
 # Bytes count as texts: one cell of bytes makes arrow convert a whole column of texts to bytes.
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
@@ -43,29 +47,59 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
             pa.types.is_decimal,
         )
     )
-    takes_numbers = isinstance(rule, Number) or rule.kind is not str
-    if not (is_text(kind) or pa.types.is_null(kind) or (takes_numbers and numeric)):
+    if is_text(kind) or pa.types.is_null(kind):
+        return
+    if isinstance(rule, Times):
+        span = pa.types.is_duration(kind)
+        fits = span if rule.kind == "duration" else _is_instant(kind)
+    else:
+        fits = numeric and (isinstance(rule, Number) or rule.kind is not str)
+    if not fits:
         raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
-def coded(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Column:
+def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
     """A column as the numbers that are screened.
 
     Args:
       values: an arrow array that has passed `check_type`.
       rule: its rule in the schema.
-      nulls: texts that mean a missing value, unless they are declared as categories.
+      text: how texts are written. Those that mean a missing value may be declared as categories.
     """
-    if isinstance(rule, Number):
-        return numbers(floats_of(values, nulls), rule)
-    return codes(codes_of(values, rule, nulls), rule)
+    if isinstance(rule, Categories):
+        return codes(codes_of(values, rule, text), rule)
+    return numbers(numbers_of(values, rule, text), rule.number)
 
 
-def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
+def numbers_of(values: Any, rule: Number | Times, text: TextFormat) -> Float[np.ndarray, " n"]:
+    """A column as numbers, NaN where a cell holds none of the rule's kind."""
+    return moments_of(values, rule, text) if isinstance(rule, Times) else floats_of(values, text)
+
+
+def moments_of(values: Any, rule: Times, text: TextFormat) -> Moments:
+    """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
+    values = decoded(values)
+    if is_text(values.type):
+        words = set(text.missing)
+        return by_text(
+            values,
+            lambda cell: np.nan if cell.strip(SPACE) in words else text_moment(cell, rule),
+            np.nan,
+        )
+    if pa.types.is_null(values.type):
+        return np.full(len(values), np.nan)
+    short = pa.types.is_date32(values.type)
+    held = _filled(values.cast(pa.int32() if short else pa.int64())).astype(np.int64)
+    unit = "D" if short else "ms" if pa.types.is_date64(values.type) else values.type.unit
+    missing = _nulls(values) | (held == NO_MOMENT)
+    return np.where(missing, np.nan, scaled(held, UNITS[unit], rule))
+
+
+def floats_of(values: Any, text: TextFormat) -> Float[np.ndarray, " n"]:
     """A column as floats, NaN where a cell is not a number."""
     values = decoded(values)
     if is_text(values.type):
-        return _text_floats(values, nulls)
+        return _text_floats(values, text)
     if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
         # A cast would round to the scale of the column, which may depend on one value.
         return cells.numbers_of(values.to_pylist())
@@ -74,7 +108,7 @@ def floats_of(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
     return np.where(_nulls(values), np.nan, floats(_filled(values)))
 
 
-def codes_of(values: Any, rule: Categories, nulls: tuple[str, ...]) -> Codes:
+def codes_of(values: Any, rule: Categories, text: TextFormat) -> Codes:
     """Codes of categories, `MISSING` or `UNDECLARED`."""
     values = decoded(values)
     if pa.types.is_null(values.type):
@@ -83,34 +117,54 @@ def codes_of(values: Any, rule: Categories, nulls: tuple[str, ...]) -> Codes:
         return np.where(_nulls(values), MISSING, cells.codes_of(values.to_pylist(), rule))
     if not is_text(values.type):
         return whole_codes(_filled(values), _nulls(values), rule)
-    place, words = placed(rule), set(nulls)
+    place, words = placed(rule), set(text.missing)
+    written = str if rule.kind is str else plain(text)
 
-    def code(text: str) -> int:
-        found = place(text)
-        return MISSING if found == UNDECLARED and text.strip(SPACE) in words else found
+    def code(cell: str) -> int:
+        found = place(written(cell))
+        return MISSING if found == UNDECLARED and cell.strip(SPACE) in words else found
 
     return by_text(values, code, MISSING)
 
 
-def _text_floats(values: Any, nulls: tuple[str, ...]) -> Float[np.ndarray, " n"]:
-    """Texts as the numbers that `text_number` reads.
+def _text_floats(values: Any, text: TextFormat) -> Float[np.ndarray, " n"]:
+    """Texts as the numbers that `text_number` reads, once they are `plain`.
 
     Arrow converts a whole batch at once. Whatever it accepts, `text_number` reads as the same
     number. It refuses a batch if it cannot convert one cell; then each cell is read by itself.
     """
-    for prepared in (lambda: values, lambda: _without(values.cast(pa.large_string()), nulls)):
+    written, words = plain(text), set(text.missing)
+    # A declared text that reads as a number, such as -999, is missing.
+    harmless = all(np.isnan(text_number(written(word))) for word in words)
+    ways: list[Callable[[], Any]] = [lambda: values] if text.has_plain_numbers and harmless else []
+    if not text.thousands and not text.percent:
+        ways.append(lambda: _with_point(_without(values.cast(pa.large_string()), text), text))
+    for prepared in ways:
         try:
             return prepared().cast(pa.float64()).to_numpy(zero_copy_only=False)
         except pa.ArrowException:
             continue
-    return by_text(values, text_number, np.nan)
+
+    def number(cell: str) -> float:
+        return np.nan if cell.strip(SPACE) in words else text_number(written(cell))
+
+    return by_text(values, number, np.nan)
 
 
-def _without(values: Any, nulls: tuple[str, ...]) -> Any:
+def _without(values: Any, text: TextFormat) -> Any:
     """Trimmed texts, null where they mean a missing value."""
     trimmed = _compute.ascii_trim(values, SPACE)
-    blank = _compute.is_in(trimmed, pa.array(nulls, trimmed.type))
+    blank = _compute.is_in(trimmed, pa.array(text.missing, trimmed.type))
     return _compute.if_else(blank, pa.scalar(None, trimmed.type), trimmed)
+
+
+def _with_point(values: Any, text: TextFormat) -> Any:
+    """Numbers with a decimal point; those that have one instead of the mark become no numbers."""
+    if text.decimal == ".":
+        return values
+    return _compute.replace_substring(
+        _compute.replace_substring(values, ".", "?"), text.decimal, "."
+    )
 
 
 def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
@@ -141,6 +195,10 @@ def _filled(values: Any) -> np.ndarray:
 def is_text(kind: Any) -> bool:
     """Whether an arrow type holds texts or bytes."""
     return str(kind) in _TEXTS or pa.types.is_fixed_size_binary(kind)
+
+
+def _is_instant(kind: Any) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
 def _kind(text: str) -> str:

@@ -1,6 +1,7 @@
 """A table that is read in batches of records, after its structure was checked."""
 
 import operator
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ class Source(ABC):
 
     def __init__(self, schema: Schema, present: Sequence[str], where: str):
         """Match a schema with the columns of the table; `where` names it in error messages."""
+        present = [name for name in present if name in schema.described or not is_index(name)]
+        schema = schema.for_columns(present)
         rules = dict(schema.columns)
         _match(schema, present, where)
         self.schema = schema
@@ -110,25 +113,35 @@ def _joined(pieces: list[Batch]) -> Batch:
     return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
 
 
-def _match(schema: Schema, present: Sequence[str], where: str) -> None:
-    """Refuse a schema of other columns than these.
+def is_index(name: str) -> bool:
+    """Whether a column is an index that pandas stored in a Parquet file."""
+    return re.fullmatch(r"__index_level_\d+__", name) is not None
 
-    Error messages show names of the table only if it has all names of the schema: the first line of
-    a file without a header is data.
+
+def _match(schema: Schema, present: Sequence[str], where: str) -> None:
+    """Refuse a schema of other columns than these."""
+    if problems := mismatches(schema, present, where):
+        raise ValueError(problems[0])
+
+
+def mismatches(schema: Schema, present: Sequence[str], where: str) -> list[str]:
+    """What keeps a schema from describing a table with these columns, each with a remedy.
+
+    They show names of the table only if it has all names of the schema: the first line of a file
+    without a header is data.
     """
-    described = [name for name, _ in schema.columns] + list(schema.ignored)
+    described = schema.described
     absent = [name for name in described if name not in present]
     if absent:
-        raise ValueError(
-            f"bounds name a column {absent[0]!r} that is not in {where}; remove it, or correct its "
+        return [
+            f"bounds name a column {name!r} that is not in {where}; remove it, or correct its "
             "name (a file needs a header with the names of its columns)"
-        )
+            for name in absent
+        ]
     again = [name for name in described if list(present).count(name) > 1]
-    if again:
-        raise ValueError(f"{where} has two columns {again[0]!r}; rename one of them")
     unknown = [name for name in present if name not in described]
-    if unknown:
-        raise ValueError(
-            f"{where} has a column {unknown[0]!r} without bounds; give its low and high or its "
-            "categories, or ignore it (ignore = true)"
-        )
+    return [f"{where} has two columns {name!r}; rename one of them" for name in again] + [
+        f"{where} has a column {name!r} without bounds; give its low and high or its "
+        "categories, or ignore it (ignore = true)"
+        for name in dict.fromkeys(unknown)
+    ]

@@ -20,6 +20,7 @@ from dpmic_jax.data.schema import Categories
 
 SPACE = " \t\n\r\v\f"
 UNDECLARED = -1
+MISSING = -2  # results treat it like `UNDECLARED`, unless there is a category for the undeclared
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.ASCII | re.IGNORECASE
 )
@@ -67,26 +68,44 @@ def as_text(cell: bytes) -> str:
 
 
 def codes_of(cells: Iterable[Any], rule: Categories) -> Int64[np.ndarray, " n"]:
-    """The position of each cell among the categories, or `UNDECLARED`."""
+    """The position of each cell among the categories, `MISSING` or `UNDECLARED`."""
     place = placed(rule)
     return np.array([place(cell) for cell in cells], np.int64)
 
 
 def placed(rule: Categories) -> Callable[[Any], int]:
-    """The function from a cell to its position among the categories, or `UNDECLARED`.
+    """The function from a cell to its position among the categories, `MISSING` or `UNDECLARED`.
 
     Texts have to be equal to a category. Integers and booleans are compared as numbers: 1, 1.0,
-    True, "1" and "True" are the same.
+    True, "1" and "True" are the same, and a text that reads as NaN is missing.
     """
     places: dict[Any, int] = {value: place for place, value in enumerate(rule.values)}
-    if rule.kind is str:
-        return lambda cell: places.get(_text(cell), UNDECLARED)
+    # 1, 1.0 and True are equal keys of a dictionary, and large numbers are compared exactly.
+    key = _text if rule.kind is str else _key
 
     def place(cell: Any) -> int:
-        # 1, 1.0 and True are equal keys of a dictionary, and large numbers are compared exactly.
-        return places.get(cell if type(cell) in _PLAIN else _whole(cell), UNDECLARED)
+        found = places.get(key(cell), UNDECLARED)
+        return MISSING if found == UNDECLARED and _is_missing(cell, rule) else found
 
     return place
+
+
+def _key(cell: Any) -> Any:
+    return cell if type(cell) in _PLAIN else _whole(cell)
+
+
+def _is_missing(cell: Any, rule: Categories) -> bool:
+    """Whether a cell that is no category holds nothing, rather than another value."""
+    try:
+        # A date of numpy has no `_scalar`, and is missing only if it is NaT.
+        held = cell if isinstance(cell, np.generic) else _scalar(cell)
+        if isinstance(held, str):
+            return rule.kind is not str and held.strip(SPACE).lower().lstrip("+-") == "nan"
+        # NaN, NaT and a Decimal that is not a number differ from themselves; pandas' NA does not
+        # say, and has no other value.
+        return held is None or type(held).__name__ == "NAType" or bool(held != held)
+    except Exception:  # as in `number`
+        return False
 
 
 def _text(cell: Any) -> str | None:

@@ -19,9 +19,8 @@ from dpmic_jax.data.limits import (
     WithMissing,
 )
 from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule, Times
-from dpmic_jax.data.source.cells import UNDECLARED
+from dpmic_jax.data.source.cells import MISSING, UNDECLARED
 
-MISSING = -2  # code of a missing value; results treat `UNDECLARED` alike
 Codes = Int[np.ndarray, " n"]
 
 
@@ -84,7 +83,7 @@ def numbers(values: Float[np.ndarray, " n"], rule: Number) -> Column:
         return np.where(missing, values.dtype.type(rule.midpoint), values)
     values = _wide(values)
     if isinstance(rule.missing, FixedValue):
-        return np.where(missing, rule.missing.value, values)
+        return np.where(missing, _wide(np.asarray(rule.missing.value)), values)
     return np.where(missing, -np.inf, np.maximum(values, np.finfo(np.float64).min))
 
 
@@ -125,8 +124,13 @@ def codes(found: Codes, rule: Categories) -> Column:
 
 def wrong_type(name: str, rule: Rule, given: str) -> TypeError:
     """The error for a column whose type does not fit its rule."""
-    if isinstance(rule, Number):
+    if isinstance(rule, Times):
+        expected, remedy = f"{rule.kind}s", "declare low and high of its type, or convert it"
+        expected = expected.replace("timestamp with time zones", "timestamps with a time zone")
+    elif isinstance(rule, Number):
         expected, remedy = "numbers", "declare categories, or convert it to numbers"
+        if given in ("dates", "durations"):
+            remedy = f"declare low and high as {given}, or convert it to numbers"
     else:
         kind = {str: "texts", int: "whole numbers", bool: "booleans"}[rule.kind]
         expected, remedy = f"categories that are {kind}", "declare categories of its type"

@@ -8,10 +8,15 @@ column, and that is raised outside of the `except` block, without the first one 
 """
 
 import csv
+import gzip
+import json
+import math
 import os
+import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +27,11 @@ try:
 except ImportError:
     raise ImportError('reading files needs pyarrow: pip install "dpmic_jax[files]"') from None
 
-from dpmic_jax.data.schema import Schema
-from dpmic_jax.data.source.arrow import check_type, coded
-from dpmic_jax.data.source.base import Batch, Source
+from dpmic_jax.data.schema import Schema, TextFormat
+from dpmic_jax.data.source.arrow import TYPED, check_type, coded
+from dpmic_jax.data.source.base import Batch, Source, is_index
 from dpmic_jax.data.source.tally import NOTHING, Tally, tally
 
-# Texts that mean a missing value in a CSV file.
-NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
 # Bytes of a CSV file that are parsed at a time, and of a Parquet column that are read at a time.
 BLOCK = 2**20
 # Largest record of a CSV file, in bytes: pyarrow counts the bytes of a block in 31 bits.
@@ -44,12 +47,19 @@ ArrowBatches = Generator[Any, None, None]
 class FileSource(Source):
     """A table in a file, which is opened again for every pass."""
 
-    _nulls: tuple[str, ...] = ()
-
     def __init__(self, schema: Schema, path: Path):
         # Absolute, because other processes may have another working directory.
         self.path = self._file = path.absolute()
-        super().__init__(schema, file_names(path), str(path))
+        super().__init__(schema, self._present(schema, path), str(path))
+
+    @abstractmethod
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
+        """The names of all columns of the file."""
+
+    @property
+    def _text(self) -> TextFormat:
+        """How the texts are written."""
+        return TYPED
 
     @abstractmethod
     def _read(self, names: Sequence[str]) -> ArrowBatches:
@@ -68,7 +78,7 @@ class FileSource(Source):
     def _pieces(self) -> Iterator[Batch]:
         for batch in self._batches():
             yield tuple(
-                coded(values, rule, self._nulls)
+                coded(values, rule, self._text)
                 for values, rule in zip(self._columns(batch), self.rules, strict=True)
             )
 
@@ -81,7 +91,7 @@ class FileSource(Source):
         totals = [NOTHING] * len(self.names)
         for batch in self._batches():
             columns = zip(self._columns(batch), self.rules, strict=True)
-            found = [tally(values, rule, self._nulls) for values, rule in columns]
+            found = [tally(values, rule, self._text) for values, rule in columns]
             totals = [one + other for one, other in zip(totals, found, strict=True)]
         return dict(zip(self.names, totals, strict=True))
 
@@ -95,6 +105,9 @@ class ParquetSource(FileSource):
         for name, rule in zip(self.names, self.rules, strict=True):
             check_type(types.field(name).type, rule, name)
 
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
+        return tuple(_parquet_schema(path).names)
+
     def _read(self, names: Sequence[str]) -> ArrowBatches:
         # With a buffer, columns are read by pages instead of whole row groups.
         with parquet.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
@@ -105,14 +118,25 @@ class ParquetSource(FileSource):
 
 
 class CSVSource(FileSource):
-    """A table in a CSV file: UTF-8, commas between values, a header with the names.
+    """A table in a text file with a header, as `schema.text` says; it may be compressed by gzip.
 
-    Names and screened columns have to be UTF-8 in the whole file; ignored columns need not be. A
-    record may have up to `LONGEST` bytes: blocks grow until the longest one fits, so whether a file
-    can be read does not depend on where in a block a record begins.
+    Names and screened columns have to be in the declared encoding in the whole file. If that is
+    UTF-8, ignored columns need not be. A record may have up to `LONGEST` bytes: blocks grow until
+    the longest one fits, so whether a file can be read does not depend on where in a block a record
+    begins.
     """
 
-    _nulls = NULLS
+    @property
+    def _text(self) -> TextFormat:
+        """The declared format, in which an empty cell always means a missing value."""
+        return replace(self.schema.text, missing=("", *self.schema.text.missing))
+
+    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
+        names = _header(path, schema.text)
+        described = [name for name, _ in schema.columns] + list(schema.ignored)
+        if not set(described) <= set(names):
+            check_delimiter(path, names, schema.text, described)
+        return names
 
     def _read(self, names: Sequence[str]) -> ArrowBatches:
         return self._parse(names, [])
@@ -137,7 +161,7 @@ class CSVSource(FileSource):
                 return
             except pa.ArrowException:
                 # Larger blocks do not help a line of another length, nor a file in one block.
-                if expected or block >= min(self._file.stat().st_size, LONGEST):
+                if expected or block >= min(_largest_size(self._file), LONGEST):
                     raise
             block *= 2
 
@@ -148,9 +172,12 @@ class CSVSource(FileSource):
 
         with arrow_csv.open_csv(
             self._file,
-            read_options=arrow_csv.ReadOptions(block_size=block, use_threads=False),
+            read_options=arrow_csv.ReadOptions(
+                block_size=block, use_threads=False, encoding=_arrow_encoding(self._text)
+            ),
             # A quoted value may contain line ends, also in ignored columns.
             parse_options=arrow_csv.ParseOptions(
+                delimiter=_delimiter(self._file, self._text),
                 newlines_in_values=True,
                 # In a table of one column, an empty line is a record with a missing value.
                 ignore_empty_lines=len(self.names) + len(self.schema.ignored) > 1,
@@ -173,10 +200,10 @@ class CSVSource(FileSource):
         if expected:
             return ValueError(
                 f"{self._file} has a line without the {expected[0]} values of its header; quote "
-                "values that contain commas"
+                f"values that contain {_mark(_delimiter(self._file, self._text))}"
             )
         if issubclass(problem, UnicodeError):
-            return _not_utf8(self._file)
+            return _not_text(self._file, self._text)
         return ValueError(
             f"{self._file} is not a valid CSV file, or a record has more than {LONGEST} bytes; "
             "write it again"
@@ -191,29 +218,37 @@ class CSVSource(FileSource):
         return None
 
 
-_SOURCES = {".csv": CSVSource, ".parquet": ParquetSource}
+_SOURCES: dict[str, type[FileSource]] = {
+    ".csv": CSVSource,
+    ".tsv": CSVSource,
+    ".csv.gz": CSVSource,
+    ".tsv.gz": CSVSource,
+    ".parquet": ParquetSource,
+}
 
 
 def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
-    """The source of a .csv or .parquet file."""
+    """The source of a .csv, .tsv or .parquet file."""
+    if schema.patterns:  # they accept names that nobody wrote down, such as those of a record
+        header_names(path, schema.text)
     return _SOURCES[_kind(Path(path))](schema, Path(path))
 
 
-def file_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The names of all columns of a file."""
-    path = Path(path)
-    names = _parquet_schema(path).names if _kind(path) == ".parquet" else _header(path)
-    return tuple(names)
+def file_schema(path: str | os.PathLike[str], text: TextFormat) -> Any:
+    """The names and types of all columns of a file; text files have no types."""
+    names = header_names(path, text)
+    if _kind(Path(path)) == ".parquet":
+        return _parquet_schema(Path(path))
+    return pa.schema([(name, pa.null()) for name in names])
 
 
-def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
+def header_names(path: str | os.PathLike[str], text: TextFormat) -> tuple[str, ...]:
     """The names of all columns of a file, if they are distinct and do not look like a record."""
-    names, path = file_names(path), Path(path)
-    if len(names) == 1 and _kind(path) == ".csv" and {";", "\t"} & set(names[0]):
-        raise ValueError(
-            f"{path} has semicolons or tabs in its first line, and no commas; save it with commas "
-            "between values"
-        )
+    path = Path(path)
+    written = _kind(path) != ".parquet"
+    names = _header(path, text) if written else tuple(_parquet_schema(path).names)
+    if written:
+        check_delimiter(path, names, text, ())
     for place, name in enumerate(names, 1):
         # Error messages show nothing of the line, because it may be a record.
         if not name.strip():
@@ -221,7 +256,7 @@ def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
                 f"column {place} of {path} has no name; write the names of all columns into the "
                 "first line (pandas: to_csv(index=False))"
             )
-        if _kind(path) == ".csv" and _is_number(name):
+        if written and _is_number(name):
             raise ValueError(
                 f"{path} does not begin with a header: column {place} of its first line is a "
                 "number; write the column names into the first line"
@@ -230,7 +265,30 @@ def header_names(path: str | os.PathLike[str]) -> tuple[str, ...]:
             raise ValueError(
                 f"columns {first} and {place} of {path} have the same name; rename one"
             )
-    return names
+    return tuple(name for name in names if not is_index(name))
+
+
+def check_delimiter(
+    path: Path, names: Sequence[str], text: TextFormat, described: Sequence[str]
+) -> None:
+    """Refuse a first line that another delimiter than the declared one divides.
+
+    Args:
+      path: the file.
+      names: what the declared delimiter makes of its first line.
+      text: how the file is declared to be written.
+      described: names of columns that the line should have; none if they are not known.
+    """
+    used = _delimiter(path, text)
+    for other in _DELIMITERS:
+        # The first line may be a record, so nothing of it is shown.
+        parts = set(_header(path, replace(text, delimiter=other)))
+        divides = len(names) == 1 and len(parts) > 1
+        if other != used and (divides or (described and set(described) <= parts)):
+            raise ValueError(
+                f"{path} has {_mark(other)} between the names of its first line, not "
+                f"{_mark(used)}; {_how_to_write('delimiter', other)}"
+            )
 
 
 def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator[Any]:
@@ -267,9 +325,13 @@ def _as_texts(batch: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
-    kind = path.suffix.lower()
+    kind = "".join(path.suffixes[-2:]).lower()
+    kind = kind if kind in _SOURCES else path.suffix.lower()
     if kind not in _SOURCES:
-        raise ValueError(f"expected a .csv or .parquet file, got {str(path)!r}; convert it")
+        raise ValueError(
+            f"expected a .tsv, .csv or .parquet file, or .tsv.gz or .csv.gz, got {str(path)!r}; "
+            "convert it"
+        )
     if not path.exists():
         raise FileNotFoundError(f"no file at {path}")
     if not path.is_file():
@@ -277,22 +339,69 @@ def _kind(path: Path) -> str:
     return kind
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path, text: TextFormat) -> tuple[str, ...]:
     """The names in the first record. What follows may be decoded, but is not used."""
+    encoding = "utf-8-sig" if text.encoding == "utf-8" else text.encoding
+    problem, names = None, None
     try:
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            names = next(csv.reader(file), None)
+        with _opened(path, encoding=encoding, errors="surrogateescape", newline="") as file:
+            names = next(csv.reader(file, delimiter=_delimiter(path, text)), None)
     except csv.Error:
         names = []
+    except UnicodeError:
+        problem = _not_text(path, text)
+    except (EOFError, OSError, zlib.error):
+        problem = ValueError(f"{path} is damaged or not compressed by gzip; write it again")
+    if problem is not None:  # raised here, so that an error that quotes the file is not its context
+        raise problem
     if names is None:
         raise ValueError(f"{path} is empty; expected a header with the column names")
     if any("\udc80" <= letter <= "\udcff" for letter in "".join(names)):
-        raise _not_utf8(path)
+        raise _not_text(path, text)
     if all(map(_is_number, names)):
         raise ValueError(
             f"{path} does not begin with a header; write the column names into the first line"
         )
-    return names
+    return tuple(names)
+
+
+def _opened(path: Path, **settings: Any) -> Any:
+    """A text file, or the text in a compressed one."""
+    return gzip.open(path, "rt", **settings) if _is_compressed(path) else path.open(**settings)
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _largest_size(path: Path) -> float:
+    """A number of bytes that the text of a file does not exceed."""
+    return math.inf if _is_compressed(path) else path.stat().st_size
+
+
+def _delimiter(path: Path, text: TextFormat) -> str:
+    tabs = ".tsv" in (suffix.lower() for suffix in path.suffixes[-2:])
+    return text.delimiter or ("\t" if tabs else ",")
+
+
+def _arrow_encoding(text: TextFormat) -> str:
+    """The encoding that pyarrow converts from; it does not look at the bytes of UTF-8."""
+    return "utf8" if text.encoding in ("utf-8", "utf-8-sig") else text.encoding
+
+
+_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "vertical bars", ",": "commas"}
+
+
+def _mark(delimiter: str) -> str:
+    return _DELIMITERS.get(delimiter, repr(delimiter))
+
+
+def _how_to_write(setting: str, value: str) -> str:
+    """The remedy for a setting of a text file that is not the default."""
+    return (
+        f"pass --{setting} {value!r}, or write {setting} = {json.dumps(value)} below [file] in the "
+        "bounds file"
+    )
 
 
 def _parquet_schema(path: Path) -> Any:
@@ -307,8 +416,13 @@ def _not_parquet(path: Path) -> ValueError:
     return ValueError(f"{path} is damaged or not a Parquet file; write it again")
 
 
-def _not_utf8(path: Path) -> ValueError:
-    return ValueError(f"{path} is not UTF-8 text; save it as UTF-8")
+def _not_text(path: Path, text: TextFormat) -> ValueError:
+    if text.encoding != "utf-8":
+        return ValueError(f"{path} is not {text.encoding} text; declare its encoding")
+    return ValueError(
+        f"{path} is not UTF-8 text; save it as UTF-8, or {_how_to_write('encoding', 'cp1252')}, "
+        "or what it is"
+    )
 
 
 def _is_number(text: str) -> bool:
@@ -320,6 +434,6 @@ def _is_number(text: str) -> bool:
 
 
 def _has_records(path: Path) -> bool:
-    with path.open("rb") as file:
+    with gzip.open(path) if _is_compressed(path) else path.open("rb") as file:
         file.readline()
         return bool(file.readline().strip())

@@ -13,11 +13,12 @@ import numpy as np
 from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
-from dpmic_jax.data.schema import Categories, Number, Rule, Schema
+from dpmic_jax.data.schema import Categories, Number, Rule, Schema, Times
 from dpmic_jax.data.schema.rules import twice
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.data.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
+from dpmic_jax.data.source.moments import Moments, array_moments, cell_moments, takes
 from dpmic_jax.data.table import Table, array_of, kind_of
 
 # Records that are coded at a time, to keep intermediate arrays small.
@@ -28,6 +29,7 @@ Held = np.ndarray | nw.Series
 # The dtypes of narwhals for nulls and for columns of Python objects, which it infers from values;
 # and bytes, to which arrow converts a column of texts that has one cell of bytes.
 _UNTYPED = (nw.Object, nw.String, nw.Unknown, nw.Binary)
+_INSTANTS = nw.Date, nw.Datetime
 _SHORT = {nw.Float16: np.float16, nw.Float32: np.float32}
 # Read by cells: a cast would round to the scale of the column, which may depend on one value.
 _WIDE = (nw.Decimal, nw.Int128, nw.UInt128)
@@ -156,6 +158,8 @@ def coded(values: Held, rule: Rule, name: str) -> Column:
     """A column as the numbers that are screened; the name is for error messages."""
     if isinstance(rule, Number):
         return numbers(floats_in(values, rule, name), rule)
+    if isinstance(rule, Times):
+        return numbers(_moments(values, rule, name), rule.number)
     return codes(_codes(values, rule, name), rule)
 
 
@@ -172,6 +176,23 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
         return floats(values)
     if kind in "OUTS":
         return numbers_of(_texts(values))
+    raise wrong_type(name, rule, kind_of(values.dtype))
+
+
+def _moments(values: Held, rule: Times, name: str) -> Moments:
+    """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
+    if isinstance(values, nw.Series):
+        if isinstance(values.dtype, nw.Duration if rule.kind == "duration" else _INSTANTS):
+            array = values.to_numpy()  # in UTC
+            values = array if array.dtype.kind in "Mm" else _cells(values)  # pandas' arrow dates
+        elif values.dtype in _UNTYPED and not _is_complex(values):
+            values = _cells(values)
+        else:
+            raise wrong_type(name, rule, _kind(values))
+    if takes(rule, values):
+        return array_moments(values, rule)
+    if values.dtype.kind in "OUTS":
+        return cell_moments(_texts(values), rule)
     raise wrong_type(name, rule, kind_of(values.dtype))
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from dpmic_jax.data.schema import Number, Rule
-from dpmic_jax.data.source.arrow import by_text, codes_of, decoded, floats_of, is_text
+from dpmic_jax.data.schema import Categories, Rule, TextFormat
+from dpmic_jax.data.source.arrow import by_text, codes_of, decoded, is_text, numbers_of
 from dpmic_jax.data.source.cells import SPACE, UNDECLARED
 from dpmic_jax.data.source.coding import MISSING
 
@@ -17,7 +17,8 @@ class Tally:
 
     Attributes:
       missing: cells that are empty, null or NaN.
-      unreadable: other cells that are not a number, or not a declared category.
+      unreadable: other cells that are not a number, a date of the declared kind, or a declared
+        category; with a category for all others (`other`), they count as it.
       below, above: cells with a number outside the bounds, to which it is clipped.
     """
 
@@ -39,26 +40,26 @@ class Tally:
 NOTHING = Tally(0, 0)
 
 
-def tally(values: Any, rule: Rule, nulls: tuple[str, ...]) -> Tally:
+def tally(values: Any, rule: Rule, text: TextFormat) -> Tally:
     """Count the cells of an arrow array; the arguments are those of `arrow.coded`."""
-    if not isinstance(rule, Number):
-        found = codes_of(values, rule, nulls)
+    if isinstance(rule, Categories):
+        found = codes_of(values, rule, text)
         return Tally(_count(found == MISSING), _count(found == UNDECLARED))
-    found = floats_of(values, nulls)
-    none, blank = np.isnan(found), _blank(values, nulls)
-    outside = _count(found < rule.low), _count(found > rule.high)
+    found, number = numbers_of(values, rule, text), rule.number
+    none, blank = np.isnan(found), _blank(values, text)
+    outside = _count(found < number.low), _count(found > number.high)
     return Tally(_count(none & blank), _count(none & ~blank), *outside)
 
 
-def _blank(values: Any, nulls: tuple[str, ...]) -> np.ndarray:
+def _blank(values: Any, text: TextFormat) -> np.ndarray:
     """Which cells are missing rather than unreadable, if they are not numbers."""
     values = decoded(values)
     if not is_text(values.type):  # a numeric cell that is NaN is null or NaN, never unreadable
         return np.ones(len(values), bool)
-    words = {*nulls, "nan", "+nan", "-nan"}
+    words = {*text.missing, "nan", "+nan", "-nan"}
 
-    def is_blank(text: str) -> bool:
-        trimmed = text.strip(SPACE)
+    def is_blank(cell: str) -> bool:
+        trimmed = cell.strip(SPACE)
         return trimmed in words or trimmed.lower() in words
 
     return by_text(values, is_blank, True).astype(bool)

@@ -179,7 +179,7 @@ class LatticeGauss:
         """Noise for `draws` points that are rho-zCDP together: sigma^2 >= draws S^2 / 2 rho."""
         integer("draws", draws, 1, 2**40)
         variance = draws * Fraction(lattice.sensitivity) ** 2 / (2 * exact("rho", rho))
-        return cls(sigma=_root(variance), lattice=lattice)
+        return cls(sigma=root(variance), lattice=lattice)
 
     @classmethod
     def for_mu_squared(
@@ -193,7 +193,7 @@ class LatticeGauss:
         """
         integer("draws", draws, 1, 2**40)
         variance = draws * Fraction(lattice.sensitivity) ** 2 / exact("mu_squared", mu_squared)
-        return cls(sigma=_root(variance + gaussian.ROUNDING_VARIANCE), lattice=lattice)
+        return cls(sigma=root(variance + gaussian.ROUNDING_VARIANCE), lattice=lattice)
 
     @property
     def _noise(self) -> DiscreteGaussian:
@@ -328,7 +328,7 @@ class LatticeCube:
         return np.clip(points.astype(np.int64) + drawn, 0, self.lattice.top).astype(np.int32)
 
 
-def _root(variance: Fraction) -> Fraction:
+def root(variance: Fraction) -> Fraction:
     """The square root, rounded up to a multiple of 2^-20: more noise, never less."""
     return Fraction(math.isqrt(int(variance * 2**40)) + 1, 2**20)
 
