@@ -111,7 +111,9 @@ def optimise(
         return optimise_triton.best_information(edges_of(counts), parts, gains)[None]
     some = _in_turns(counts, lanes)
     return lax.map(
-        lambda counts: best_information(jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains),
+        lambda counts: best_information(
+            jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains, at_once=True
+        ),
         some,
     )
 
