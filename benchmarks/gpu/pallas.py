@@ -66,7 +66,7 @@ def _of(equation: Any) -> Work:
     own = sum(sizes) if name in ARITHMETIC or name == "get" else 0
     # What is not a slice of a block is looked up, element by element.
     gathers = name == "get" and any(
-        len(var.aval.shape) > 1 for var in equation.invars[1:] if hasattr(var, "aval")
+        len(var.aval.shape) > 0 for var in equation.invars[1:] if hasattr(var, "aval")
     )
     return Work(
         own + sum(each.operations for each in nested),
