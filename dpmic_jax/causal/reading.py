@@ -9,7 +9,9 @@ import numpy as np
 from dpmic_jax.causal.queries import Coded
 from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Rule, Schema
 from dpmic_jax.data.source import Source, open_source
+from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.mic.binning import by_range
+from dpmic_jax.runs.persons import drawn
 
 _ROWS = 2**18  # rows that are read at a time
 
@@ -64,10 +66,11 @@ class TableCodes:
         """The number of categories of each column."""
         return tuple(categories_of(rule, self.bins) for rule in self.source.rules)
 
-    def read(self) -> Coded:
-        """Read the table and code every column."""
+    def read(self, key: AnyKey | None = None) -> Coded:
+        """Read the table and code every column; the key draws the records of persons."""
         codes, start = np.zeros((len(self.names), self.n), np.int32), 0
-        for batch in self.source.batches(_ROWS):
+        source = self.source if key is None else drawn(self.source, key)
+        for batch in source.batches(_ROWS):
             stop = start + len(batch[0])
             for column, (values, limits, count) in enumerate(
                 zip(batch, self.source.bounds, self.categories, strict=True)
@@ -89,7 +92,7 @@ def categories_of(rule: Rule, bins: int) -> int:
     return count + isinstance(rule.missing, MissingBin)
 
 
-def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:
+def read_coded(table: Any, *, bounds: Any, bins: int, key: AnyKey | None = None) -> CodedTable:
     """Read a table into codes: declared categories in their order, numbers in bins of equal width.
 
     Missing values with a bin of their own are the first category. Otherwise a missing number counts
@@ -100,6 +103,7 @@ def read_coded(table: Any, *, bounds: Any, bins: int) -> CodedTable:
       table: an array, a data frame, or the path of a CSV or Parquet file.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       bins: number of bins of a column of numbers, at least 2.
+      key: the key that draws the records of persons, if the bounds have `person`.
     """
     coded = TableCodes(open_source(table, bounds), bins)
-    return CodedTable(coded.names, coded.read(), coded.schema)
+    return CodedTable(coded.names, coded.read(key), coded.schema)

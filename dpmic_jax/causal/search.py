@@ -5,7 +5,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +28,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
+from dpmic_jax.runs.relation import relation_of
 
 Make = Callable[[Coded], DependenceTest]  # such as Kendall: columns -> a test of them
 
@@ -160,6 +160,9 @@ def discover(
     folder = None if out is None else Folder(Path(out).absolute())
     lazy = isinstance(data, TableCodes)
     schema = data.schema if lazy else None
+    if schema is not None:
+        relation = relation_of(schema, search.records_per_person)
+        search = replace(search, records_per_person=relation.records)
     if ledger_file is not None:
         check_data_set(ledger_file, schema)
     if lazy == (names is not None):
@@ -177,7 +180,13 @@ def discover(
     event = _event(empty, make, search)
     search.check(empty, make)
     largest, decisions = make(empty).largest, [each for _, each in search.decisions(empty, make)]
-    read_once = cache(lambda: data.read() if isinstance(data, TableCodes) else data)
+    read: list[Coded] = []  # once
+
+    def coded(key: AnyKey) -> Coded:
+        if not read:
+            read.append(data.read(key) if isinstance(data, TableCodes) else data)
+        return read[0]
+
     with charged_run(
         lambda run: replace(event, label=f"run {run}" if run else ""),
         key=key,
@@ -187,7 +196,7 @@ def discover(
         public={"columns": list(column_names)},
         # With their positions, since subsamples are drawn by position: a resumed search has to
         # find the records in the same order.
-        records=lambda: [(np.arange(data.n), *read_once().codes)],
+        records=lambda key: [(np.arange(data.n), *coded(key).codes)],
         check=lambda: (
             force
             or check_not_lost(
@@ -197,7 +206,9 @@ def discover(
     ) as run:
         if run.result is not None:
             return CausalResult.from_json(run.result)
-        found = search._skeleton(read_once(), make, event_key(run.key, run.event), stored_in(run))
+        found = search._skeleton(
+            coded(run.key), make, event_key(run.key, run.event), stored_in(run)
+        )
         pure = isinstance(event.guarantee, PureDP)
         statement = CausalStatement(
             event=run.event,

@@ -160,12 +160,15 @@ def causal_plan(
         cache_compiled_programs()
         from dpmic_jax.causal.preview import preview_search
         from dpmic_jax.causal.reading import categories_of
+        from dpmic_jax.runs.relation import relation_of
 
         check_columns(bounds, columns)
         counts = [bins] * (columns or 0)
         if bounds is not None:
-            rules = parse_schema(bounds, columns_of).columns
-            counts = [categories_of(rule, bins) for _, rule in rules]
+            schema = parse_schema(bounds, columns_of)
+            counts = [categories_of(rule, bins) for _, rule in schema.columns]
+            relation = relation_of(schema, asked["records_per_person"])
+            asked["records_per_person"] = relation.records
         search = _search(len(counts), records, **asked)
         found = preview_search(_test(test), search, categories=counts, n=records)
         click.echo(json.dumps(dict(found.lines())) if as_json else str(found))

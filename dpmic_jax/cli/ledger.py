@@ -40,12 +40,12 @@ def init(
 ) -> None:
     """Create a ledger at PATH for the data set of a bounds file."""
     with exit_codes():
-        from dpmic_jax.dp.accounting.events import ReplaceOne
         from dpmic_jax.dp.ledger.budget import Budget
         from dpmic_jax.runs.data_set import create_ledger
+        from dpmic_jax.runs.relation import relation_of
 
-        budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
         schema = parse_schema(bounds, columns_of)
+        budget = Budget(epsilon, delta, relation_of(schema, records_per_person))
         with _entering():
             create_ledger(path, budget, name=name, schema=schema)
         click.echo(_shown(path))

@@ -37,7 +37,8 @@ RECORDS_PER_PERSON = click.option(
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Largest number of records of one person.",
+    help="Largest number of records of one person. It is not checked, unless the bounds file has "
+    "person = a column of ids, and then is taken from there.",
 )
 LEDGER = click.option("--ledger", type=click.Path(), help="Ledger to charge.")
 SEED = click.option(

@@ -28,7 +28,12 @@ _ANSWERS = {
 }
 _UNKNOWN = combine(
     click.option("--epsilon", type=float, help="Epsilon of the whole screen."),
-    click.option("--records", "-n", type=click.IntRange(4), help="Number of records."),
+    click.option(
+        "--records",
+        "-n",
+        type=click.IntRange(4),
+        help="Number of records; of persons with an id, their number times --records-per-person.",
+    ),
     click.option(
         "--find",
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -70,9 +75,13 @@ def plan(
     unknown = _unknown(find, **asked)
     with exit_codes():
         check_columns(bounds, columns)
+        from dpmic_jax.runs.relation import relation_of
         from dpmic_jax.screening import preview
 
         schema = parse_schema(bounds, columns_of) if bounds else None
+        if schema is not None:
+            relation = relation_of(schema, asked["records_per_person"])
+            asked["records_per_person"] = relation.records
         described = schema or columns
         solved = {}
         if unknown is not None and find is not None:

@@ -139,6 +139,7 @@ def screen(
         if heatmap is not None:
             _draw(result, heatmap)
         if as_json:
+            settings["records_per_person"] = result.statement.relation.records
             expected = preview(columns=result.names, n=result.statement.n, **settings)
             click.echo(json.dumps({**result.to_dict(), "plan": dict(expected.lines())}))
         else:

@@ -30,6 +30,8 @@ from dpmic_jax.inference.multiple_testing import Control, FamilyWise
 from dpmic_jax.inference.selection import Correction, Guard, MaxInformationCorrection
 from dpmic_jax.mic.statistics import MICe
 from dpmic_jax.results import ScreenResult
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import check_one_record
 
 NOT_PRIVATE = "not private: for the analyst, not for release"
 FAMILY_WISE, MAX_INFORMATION = FamilyWise(), MaxInformationCorrection()
@@ -152,6 +154,8 @@ def post_selection(
     if advice and not force:
         raise ValueError(f"{advice} Pass force=True (--force) for the p-values all the same")
     source = open_source(table, bounds)
+    check_one_record(source.schema, "screen and test with records_per_person = 1")
+    source = drawn(source, key)
     _check_columns(source, result)
     _check_order(source, result, test)
     if (n := source.validate()) != event.n:

@@ -12,7 +12,7 @@ from jaxtyping import Int
 
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Pairs, positions
-from dpmic_jax.dp.accounting.events import Event, PureDP, ReplaceOne, canonical
+from dpmic_jax.dp.accounting.events import Event, PureDP, canonical
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.exact_decimal import check_positive, check_probability
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
@@ -25,6 +25,8 @@ from dpmic_jax.mic.distance import MOST_RECORDS
 from dpmic_jax.mic.statistics import BinnedTable, MICrAndDistance
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import check_one_record, relation_of
 from dpmic_jax.screening.kinds import Kinds, kinds_of
 from dpmic_jax.screening.power import LARGEST, SURE
 from dpmic_jax.screening.tiles import table_identity
@@ -71,10 +73,9 @@ def independence_test(
         and holds if persons are independent, and all records from one distribution.
       ledger: a ledger to charge. Without one, account for the cost yourself.
       out: the folder of the run, from which it can be resumed.
-      records_per_person: largest number of records of one person.
+      records_per_person: as for `screen`.
       force: test even if noise will hide every dependence; else that is refused, uncharged.
     """
-    relation = ReplaceOne(records_per_person)
     secret = is_secret(key)  # refuses what is no key, before any work
     if not isinstance(method, Method):
         raise TypeError(
@@ -86,6 +87,10 @@ def independence_test(
     ledger_file = open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
     source = open_source(table, bounds)
+    relation = relation_of(source.schema, records_per_person)
+    if isinstance(method, PrivateDecisions):
+        remedy = "use method=PrivatePValues() (--method p-values), or one record a person"
+        check_one_record(source.schema, remedy)
     chosen = _checked_pairs(source.names, pairs)
     names = tuple((source.names[x], source.names[y]) for x, y in chosen.tolist())
     # The file of a finished run is not read again.
@@ -94,7 +99,7 @@ def independence_test(
     if n > MOST_RECORDS:
         raise ValueError(f"expected at most {MOST_RECORDS} records, got {n}")
     kinds = kinds_of(source.names, source.bounds, chosen)  # which may be a refusal
-    moved = method.moved * records_per_person
+    moved = method.moved * relation.records
     noise = DistanceNoise(epsilon=epsilon, n=n, pairs=len(chosen), moved=moved)
     settings = {
         "alpha": repr(float(alpha)),
@@ -123,12 +128,12 @@ def independence_test(
         folder=folder,
         public={"columns": list(source.names), "table": table_identity(source)},
         # With their positions: shuffles are drawn by position, and a resumed run has the same.
-        records=lambda: _numbered(source),
+        records=lambda key: _numbered(drawn(source, key)),
         check=lambda: force or check_not_lost(method, noise, alpha),
     ) as run:
         if run.result is not None:
             return IndependenceResult.from_json(run.result)
-        binned, places = _binned(source, chosen, kinds, n)
+        binned, places = _binned(drawn(source, run.key), chosen, kinds, n)
         found = method.found(binned, places, noise, alpha, event_key(run.key, run.event))
         result = IndependenceResult(
             pairs=names,

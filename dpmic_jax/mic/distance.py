@@ -25,6 +25,9 @@ sides exchanged. With M = 1 / u the distance for one t is D / 2 G n,
 where w_k / 2^8 is (2 / u - 1) rounded down. For k = 0 it is 2 G (n - R). One record moves the first
 sum and the second term by at most 2 G in all for every weight up to 2 / u - 1. D is rounded down,
 which commutes with minima and maxima, so that D, an integer, moves by at most 2 G.
+
+A nominal column is split by its categories: each bin against the others, every union of up to 8
+bins, and of two of up to 16, which are unions too; no order is used (docs/nominal.md).
 """
 
 import itertools
@@ -42,6 +45,7 @@ PARTS = 16  # of an axis
 MOST_RECORDS = 2**30 - 1  # 2 G n has to fit an int32
 _USUAL_STEPS, _MOST_STEPS = 32, 256  # G
 _BLOCK = 32  # values of t that are tried at a time
+_TOGETHER = 32  # parts that are added up in one expression
 _WEIGHT_BITS = 8
 _MOST = np.int32(2**31 - 1)
 
@@ -279,15 +283,17 @@ def _over_parts(
     parts: tuple[Array, Array],
     shape: tuple[int, int],
 ) -> tuple[Array, Array]:
-    """Two sums over parts: as one expression of 16 parts, which takes long to compile for more."""
-    if len(parts[0]) == PARTS:
+    """Two sums over parts, as one expression of 32, which takes long to compile for more."""
+    if len(parts[0]) <= _TOGETHER:
         return add(parts, 0, 0)
 
     def some(i, sums):
-        return add([lax.dynamic_slice_in_dim(each, i * PARTS, PARTS) for each in parts], *sums)
+        return add(
+            [lax.dynamic_slice_in_dim(each, i * _TOGETHER, _TOGETHER) for each in parts], *sums
+        )
 
     zeros = jnp.zeros(shape, jnp.int32)
-    return lax.fori_loop(0, len(parts[0]) // PARTS, some, (zeros, zeros))
+    return lax.fori_loop(0, len(parts[0]) // _TOGETHER, some, (zeros, zeros))
 
 
 def weighted(

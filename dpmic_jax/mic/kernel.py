@@ -286,7 +286,7 @@ def distances(
 
     def turn(i):
         some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
-        return split_distance(jnp.moveaxis(some, 0, 2), steps)[None]
+        return split_distance(jnp.moveaxis(some, 0, 2), steps)
 
     return _in_turns(turn, counts, number, 1, lanes)
 
@@ -313,7 +313,7 @@ def nominal_distances(
         some, own = (
             lax.dynamic_slice_in_dim(each, i * lanes, lanes) for each in (counts, splitting)
         )
-        return nominal_distance(jnp.moveaxis(some, 0, 2), steps, own[:, 0], own[:, 1])[None]
+        return nominal_distance(jnp.moveaxis(some, 0, 2), steps, own[:, 0], own[:, 1])
 
     return _in_turns(turn, counts, number, 1, lanes)
 
@@ -329,13 +329,13 @@ def tables(counts: Counts, number: Integer[Array, "1"], gains: Gains, *, lanes: 
     """
 
     def turn(i):
-        return table_information(lax.dynamic_slice_in_dim(counts, i * lanes, lanes), gains)[None]
+        return table_information(lax.dynamic_slice_in_dim(counts, i * lanes, lanes), gains)
 
     return _in_turns(turn, counts, number, 1, lanes)
 
 
 def _in_turns(
-    turn: Callable[[Array], Integer[Array, "sizes side_by_side"]],
+    turn: Callable[[Array], Integer[Array, "*sizes side_by_side"]],
     counts: Counts,
     number: Integer[Array, "1"],
     sizes: int,
@@ -344,7 +344,8 @@ def _in_turns(
     """The scores of all lanes, some at a time."""
 
     def put(i, found):
-        return lax.dynamic_update_slice_in_dim(found, turn(i)[None], i, 0)
+        some = turn(i)
+        return lax.dynamic_update_slice_in_dim(found, some[(None,) * (3 - some.ndim)], i, 0)
 
     found = jnp.zeros((len(counts) // lanes, sizes, lanes), jnp.int32)
     return lax.fori_loop(0, lax.div(number[0] + (lanes - 1), np.int32(lanes)), put, found)

@@ -71,7 +71,7 @@ def by_shape(grids: Iterable[Grid]) -> dict[Grid, list[Grid]]:
 def lanes_of(grids: Sequence[Grid], sets: int) -> Lanes:
     """A lane for each grid, orientation and data set, with the data set varying fastest."""
     grid, flipped, data = np.indices((len(grids), 2, sets)).reshape(3, -1)
-    rows, master, parts = np.array(grids, np.int32).reshape(-1, 3)[grid].T
+    rows, master, parts = np.array([each[:3] for each in grids], np.int32).reshape(-1, 3)[grid].T
     return Lanes(data.astype(np.int32), flipped.astype(np.int32), master, rows, parts)
 
 

@@ -54,6 +54,8 @@ class Statement:
       sensitivity: the most that one person's records change the distance from independence of
         one pair.
       n: number of records.
+      persons: number of persons, if each counts with exactly `relation.records` records, drawn or
+        repeated (`data.source.persons`); None if the number of their records is a promise.
       micr: the settings of MICr; None if MIC was estimated from the distance.
       key_is_secret: whether the noise came from a secret key. If not, everything that shows the
         statement shows `SEEDED`.
@@ -70,6 +72,7 @@ class Statement:
     guarantee: str
     sensitivity: float
     n: int
+    persons: int | None = None
     micr: MICrSettings | None
     key_is_secret: bool
     version: str
@@ -84,6 +87,8 @@ class Statement:
             raise ValueError("expected the event to have the statement's relation")
         if event.n != self.n:
             raise ValueError("expected the event to have the statement's n")
+        if self.persons is not None and self.persons * self.relation.records != self.n:
+            raise ValueError("expected n to be the persons times the records of each")
         if not isinstance(self.micr, MICrSettings | None):
             raise TypeError("expected micr=MICrSettings(...), or None if MIC was estimated")
         if not isinstance(self.key_is_secret, bool):
@@ -97,6 +102,8 @@ class Statement:
             if not getattr(self, name).isprintable():
                 raise ValueError(f"expected {name} to be of printable characters, on one line")
         # As plain int and float, so that `from_dict` of the JSON makes an equal statement.
+        if self.persons is not None:
+            object.__setattr__(self, "persons", _whole("persons", self.persons))
         numbers = {
             "epsilon": guarantee.epsilon,
             "delta": guarantee.delta,
@@ -119,13 +126,13 @@ class Statement:
     @property
     def line(self) -> str:
         """The statement in one line, for a terminal."""
-        records = _records(self.relation)
-        line = f"{self.cost} for one person's {records}, n = {self.n}: {self.mechanism}"
+        records = _records(self.relation) if self.persons is None else "records"
+        persons = "" if self.persons is None else f", {self.persons} persons"
+        line = f"{self.cost} for one person's {records}, n = {self.n}{persons}: {self.mechanism}"
         return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
-        the_records = "the record" if self.relation.records == 1 else _records(self.relation)
         mic = "MIC is estimated from the distance, at no further cost."
         if self.micr is not None:
             mic = (
@@ -138,8 +145,7 @@ class Statement:
                 *(() if self.key_is_secret else (f"{SEEDED}.",)),
                 f"Differentially private with {self.cost} for everything released here together: "
                 f"{self.guarantee}.",
-                f"Neighbouring tables have the same number of records, n = {self.n}, which is "
-                f"public, and differ in {the_records} of one person.",
+                self._neighbours,
                 "Dependence is decided by the total variation distance of a pair of columns from "
                 f"independence; one person changes it by at most {_rounded_up(self.sensitivity)}.",
                 mic,
@@ -154,12 +160,32 @@ class Statement:
             )
         )
 
+    @property
+    def _neighbours(self) -> str:
+        """A sentence on the neighbouring relation."""
+        each = self.relation.records
+        if self.persons is None:
+            records = "the record" if each == 1 else _records(self.relation)
+            return (
+                f"Neighbouring tables have the same number of records, n = {self.n}, which is "
+                f"public, and differ in {records} of one person."
+            )
+        counted = "one record" if each == 1 else f"{each} records, n = {self.n} in all"
+        return (
+            f"Neighbouring tables have the same number of persons, {self.persons}, which is "
+            "public, and differ in all records of one person, however many these are. Each person "
+            f"counts with {counted}: of persons with more, records are drawn at random; those of "
+            "persons with fewer are repeated. A record without an id counts as a person."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The statement as a JSON object."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del content["key_is_secret"]
         content["relation"] = {"kind": "ReplaceOne", "records": self.relation.records}
         content["micr"] = dataclasses.asdict(self.micr) if self.micr else None
+        if self.persons is None:
+            del content["persons"]
         return {**content, "key": self.key}
 
     @classmethod

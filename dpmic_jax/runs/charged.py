@@ -37,7 +37,7 @@ from dpmic_jax.runs.data_set import check_data_set
 from dpmic_jax.runs.digest import records_digest
 
 AnyLedger = LedgerFile | str | os.PathLike[str] | None
-Records = Callable[[], Iterable[tuple[np.ndarray, ...]]]
+Records = Callable[[AnyKey], Iterable[tuple[np.ndarray, ...]]]
 
 _SEEDED = "seeded-"  # prefix of the names of seeded runs
 _OTHER = {
@@ -114,7 +114,8 @@ def charged_run(
       folder: the folder from which the run can be resumed.
       public: public facts that a resumed run has to share with the run that began.
       kept: other facts to store in the folder.
-      records: reads the records for their digest; for runs with a folder.
+      records: reads the records that a key of a run draws, for their digest; for runs with a
+        folder.
       check: raises an error if a new run should not be charged; a resumed run is not checked.
     """
     if ledger is not None and schema is not None:
@@ -152,7 +153,7 @@ def charged_run(
                     ledger.check(made)
                 check()
                 if folder:
-                    data = None if records is None else records_digest(records(), key)
+                    data = None if records is None else records_digest(records(key), key)
                     start = {"data": data, "entries": ledger.entries if ledger else 0}
                     folder.begin({**identity, **(kept or {}), **start}, key)
         receipt = _charged(ledger, made, folder, begun)
@@ -320,7 +321,7 @@ def _check_same_run(
 def _check_same_records(
     folder: Folder, begun: Mapping[str, Any], records: Records | None, key: AnyKey
 ) -> None:
-    if records is not None and records_digest(records(), key) != begun.get("data"):
+    if records is not None and records_digest(records(key), key) != begun.get("data"):
         raise ValueError(
             f"out={folder.path} holds a run on other records than these, and one key must not be "
             "used for two tables; resume with the table it began with, or use a new folder"

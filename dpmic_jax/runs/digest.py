@@ -10,20 +10,16 @@ table has the same digest with probability 2^-256.
 import hashlib
 from collections.abc import Iterable
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
+from dpmic_jax.dp.rng.keys import AnyKey, purpose_bytes
 
-_PURPOSE = np.frombuffer(hashlib.sha256(b"dpmic_jax digest of records").digest(), "<u4")
 _BYTES = 32
 
 
 def records_digest(batches: Iterable[tuple[np.ndarray, ...]], key: AnyKey) -> str:
     """The digest of all records, each a row of coded values, under the key of a run."""
-    own = fold(noise_key(key), jnp.asarray(_PURPOSE.astype(np.uint32)))
-    words = np.asarray(jax.random.bits(own, (8,), jnp.uint32)).astype("<u4").tobytes()
+    words = purpose_bytes(key, "dpmic_jax digest of records")
     keyed = hashlib.blake2b(key=words, digest_size=_BYTES)
     total, count, types = 0, 0, set()
     for columns in batches:

@@ -11,17 +11,12 @@ import hashlib
 import hmac
 import os
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
+from dpmic_jax.dp.rng.keys import AnyKey, purpose_bytes
 
 _NONCE, _TAG = 12, 16
-# Eight words, like the digest of an event. No event has this digest, so no noise key is equal.
-_USE = np.frombuffer(hashlib.sha256(b"dpmic_jax: encryption of a run's files").digest(), "<u4")
 
 
 class DecryptionError(Exception):
@@ -52,6 +47,5 @@ def decrypt(encrypted: bytes, *, key: AnyKey, purpose: str) -> bytes:
 
 
 def _cipher(key: AnyKey, purpose: str) -> ChaCha20Poly1305:
-    folded = fold(noise_key(key), jnp.asarray(_USE.astype(np.uint32)))
-    bits = np.asarray(jax.random.bits(folded, (8,), jnp.uint32)).astype("<u4").tobytes()
+    bits = purpose_bytes(key, "dpmic_jax: encryption of a run's files")
     return ChaCha20Poly1305(hmac.new(bits, purpose.encode(), hashlib.sha256).digest())

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpmic_jax.data.source import Source
+from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.runs.persons import drawn
 from dpmic_jax.screening.execution import ScreenTask, Tiles
 from dpmic_jax.screening.queries import Positions
 from dpmic_jax.screening.tiles import Points, Progress, TileScorer, packed, table_identity, unpacked
@@ -89,25 +91,26 @@ def one_tile(task: ScreenTask, folder: Folder, number: int) -> bytes:
     # One at a time: threads of a process share its cores and its copy of the table anyway.
     with _one_at_a_time:
         key = folder.key
-        (tile,) = _scorer(task).tiles([number], task.size, key, lambda _: None)
+        (tile,) = _scorer(task, key).tiles([number], task.size, key, lambda _: None)
         return packed(task.plan, number, tile, key)
 
 
 def some_values(task: ScreenTask, folder: Folder, chosen: Positions) -> Points:
     """Compute the noised values of selected pairs on a worker."""
     with _one_at_a_time:
-        return _scorer(task).noised(chosen, folder.key)
+        key = folder.key
+        return _scorer(task, key).noised(chosen, key)
 
 
 # The scorer of the current run, which holds its table.
 _cached: dict[tuple[str | int, ...], TileScorer] = {}
 
 
-def _scorer(task: ScreenTask) -> TileScorer:
+def _scorer(task: ScreenTask, key: AnyKey) -> TileScorer:
     """The scorer of a run; each worker reads the table once."""
     # The file is part of the key because seeded runs of two tables may have the same label.
     run = (task.plan.event.label, *table_identity(task.source))
     if run not in _cached:
         _cached.clear()
-        _cached[run] = TileScorer(task.source, task.plan, task.resources)
+        _cached[run] = TileScorer(drawn(task.source, key), task.plan, task.resources)
     return _cached[run]

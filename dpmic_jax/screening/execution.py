@@ -15,6 +15,7 @@ from dpmic_jax.dp.rng.keys import AnyKey
 from dpmic_jax.mic.backends import Device
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import DecryptionError
+from dpmic_jax.runs.persons import drawn
 from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.queries import Above, Positions, TopK
 from dpmic_jax.screening.tiles import (
@@ -64,7 +65,8 @@ class LocalExecutor:
     def _scorer(self) -> TileScorer:
         """The scorer of the table, which is read when it is first needed."""
         task = self._task
-        return TileScorer(task.source, task.plan, task.resources, self._devices)
+        source = drawn(task.source, self._key)
+        return TileScorer(source, task.plan, task.resources, self._devices)
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
         """Tiles in the order of their numbers."""

@@ -31,6 +31,7 @@ from dpmic_jax.results.axes import (
 from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.runs.persons import drawn
 
 _ROWS = 2**18  # read at a time
 Pairs = Sequence[tuple[str, str]]
@@ -71,6 +72,9 @@ def release_histograms(
     each = floor_to_float(as_fraction(check_positive("epsilon", epsilon)) / len(pairs))
     mechanism = MICrHistogram(epsilon=each, relation=statement.relation)
     source = open_source(table, bounds)
+    enforced = None if statement.persons is None else statement.relation.records
+    if source.schema.records_per_person != enforced:
+        raise ValueError("expected bounds with the person of the screen; pass the screen's bounds")
     names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
     for name in names:
         if name not in source.names:
@@ -95,14 +99,15 @@ def release_histograms(
         schema=source.schema,
         folder=folder,
         public={"columns": list(names)},
-        records=lambda: source.batches(_ROWS),
+        records=lambda key: drawn(source, key).batches(_ROWS),
     ) as run:
         if run.result is not None:
             kept = json.loads(run.result)
             release = mechanism.estimated(np.array(kept["counts"]), run.event, secret)
             return Histograms(axes=axes, release=release, ledger=kept["ledger"])
         side = mechanism.resolve(n).side
-        data = Table(names, tuple(_cells_of(source, name, side) for name in names))
+        read = drawn(source, run.key)
+        data = Table(names, tuple(_cells_of(read, name, side) for name in names))
         limits = [(-0.5, side - 0.5)] * len(names)
         release = mechanism.release_charged(data, limits, positions(names, pairs), run, ())
         run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))

@@ -23,10 +23,14 @@ e^(-h E|X_j|) >= e^(-h sqrt(s c_j)), as p (1 - p) <= s(p): ln E e^(h|X_j|) <= ph
 concave, so that the sum over j is largest for equal c_j, m phi(h^2 s n / m). Chernoff's bound with
 c = h sqrt(s n) is the claim. For r > 1, sum_j |X_j| is the largest of 2^m sums with signs; in each
 a person's records range over r at most, and the squares of these ranges add up to r n at most
-(Hoeffding's lemma). []
+(Hoeffding's lemma). Records of a person may be copies of each other, so it covers persons whose
+records are repeated, and draws that do not depend on the values (docs/howto_persons.md). []
 
 phi(v) = v/2 + ln 2 + ln(1 - e^(-w) / 2) with w = v/2 + sqrt(v): a linear function and a concave,
 increasing function of a concave one.
+
+The number of splits, and m, are those of the columns: of numbers 135 and 16, of nominal columns by
+their bins (docs/nominal.md). The threshold is for the kind of pairs that has the largest bound.
 
 It holds for every marginal distribution, with ties, rare values and missing ones. That it is the
 same for all records is needed: if x and y are 0 for some persons and 1 for others, and nothing is

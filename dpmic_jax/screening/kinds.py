@@ -36,6 +36,8 @@ def kinds_of(names: Names, bounds: Sequence[Limits], pairs: Positions) -> Kinds:
       pairs: positions of the columns of each pair.
     """
     bins, categories = (np.array(list(map(each, bounds))) for each in (bins_of, categories_of))
+    if not bins.any():
+        return Kinds()
     most, longest = max((int(bins[column]), column) for column in np.unique(pairs).tolist())
     if most > ROOMS[-1]:
         raise ValueError(
@@ -54,7 +56,9 @@ def bins_of_pairs(binned: BinnedTable, pairs: Positions) -> PairBins:
 
 
 def _distinct(bins: Int[np.ndarray, "pairs 2"]) -> PairBins:
-    return tuple((x, y) for x, y in np.unique(np.sort(bins, axis=1), axis=0).tolist())
+    # As one number a pair: there may be half a million.
+    found = np.unique(bins.min(axis=1) * (1 + bins.max()) + bins.max(axis=1))
+    return tuple(divmod(each, 1 + int(bins.max())) for each in found.tolist())
 
 
 NominalColumns = tuple[tuple[str, int, bool], ...]  # name, categories, whether missing has a bin

@@ -142,7 +142,7 @@ def preview(
     Args:
       columns: names of the columns, or their number, or a `Schema`, which also says which are
         nominal.
-      n: number of records.
+      n: number of records; of persons of an id column, `records_per_person` times their number.
       epsilon, delta, ask, records_per_person, relative, statistic, resources: as for `screen`.
     """
     bounds: tuple[Limits, ...] = ()

@@ -12,12 +12,14 @@ from jaxtyping import Int64
 
 from dpmic_jax.data.schema import Number, Schema, Times
 from dpmic_jax.data.source import Source, open_source
-from dpmic_jax.dp.accounting.events import ApproximateDP, Event, GaussianDP, ReplaceOne
+from dpmic_jax.dp.accounting.events import ApproximateDP, Event, GaussianDP
 from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.mechanisms.cell_trees import CellTrees, best_trees
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import relation_of
 from dpmic_jax.screening.breakpoints import INTERVALS, Cells, intervals_for, with_missing_bin
 
 _ROWS = 2**18  # read at a time
@@ -69,13 +71,13 @@ def learn_bounds(
         smaller. A ledger admits deltas up to 1/64 of its own.
       key: `secret_key()`, or a seeded key for research.
       ledger: a ledger to charge before anything is computed.
-      records_per_person: largest number of records of one person.
+      records_per_person: as for `screen`.
     """
     secret = is_secret(key)
-    budget = Budget(epsilon, delta, ReplaceOne(records_per_person))
     ledger_file = open_ledger(ledger)
     source = open_source(table, within)
     schema = source.schema
+    budget = Budget(epsilon, delta, relation_of(schema, records_per_person))
     numbers = {name: rule for name, rule in schema.columns if isinstance(rule, Number | Times)}
     if not numbers:
         raise ValueError("expected at least one column of numbers to learn bounds for, got none")
@@ -92,7 +94,9 @@ def learn_bounds(
         schema=schema,
     ) as run:
         cells = {name: Cells(rule, trees.tree.leaves) for name, rule in numbers.items()}
-        noisy = trees.release(_tallies(source, cells), event_key(run.key, run.event))
+        noisy = trees.release(
+            _tallies(drawn(source, run.key), cells), event_key(run.key, run.event)
+        )
         found = dict(schema.columns)
         for (name, own), mass in zip(cells.items(), trees.estimated(noisy, n), strict=True):
             found[name] = own.learned(mass, intervals_for(error))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpmic_jax.data.source import open_source
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne
+from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.sensitivity import of_person
 from dpmic_jax.mic.backends import Device
@@ -18,6 +18,8 @@ from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
+from dpmic_jax.runs.persons import drawn
+from dpmic_jax.runs.relation import relation_of
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
@@ -63,7 +65,8 @@ def screen(
       key: `secret_key()`; or `seeded_key(seed)` for research, which marks every output as seeded.
       ledger: a ledger to charge. Without one, account for the cost yourself.
       out: the folder of the run, from which it can be resumed.
-      records_per_person: largest number of records of one person.
+      records_per_person: largest number of records of one person, which is not checked. Bounds
+        with `person`, a column of ids, have it themselves, and enforce it (`data.source.persons`).
       relative: columns with rare values, such as flags. Their distance from themselves is released
         too, with the same noise, and distances are shown relative to it (`results.relative`).
       statistic: a `MICr`, or a rule (n, epsilon for each pair) -> MICr.
@@ -73,11 +76,11 @@ def screen(
         file of the table and the folder of the run under the same paths.
       force: screen even if noise will hide every dependence; else that is refused, uncharged.
     """
-    relation = ReplaceOne(records_per_person)
     secret = is_secret(key)  # refuses what is no key, before any work
     ledger_file = open_ledger(ledger)
     folder = None if out is None else Folder(Path(out).absolute())
     source = open_source(table, bounds)
+    relation = relation_of(source.schema, records_per_person)
     if client is not None:
         distributed.check(source, folder)
     # The file of a finished run is not read again.
@@ -109,7 +112,7 @@ def screen(
         folder=folder,
         public={"columns": list(source.names), "table": table_identity(source)},
         kept={"tile": size},
-        records=lambda: source.batches(resources.rows),
+        records=lambda key: drawn(source, key).batches(resources.rows),
         check=lambda: force or check_not_lost(plan),
     ) as run:
         if run.result is not None:
@@ -121,14 +124,14 @@ def screen(
         if client is not None and folder:
             executor = Cluster(task, folder, client)
         found = released(task, run.key, folder, executor)
-        result = _result(plan, found, secret, run, backend_of(table))
+        persons = None if source.schema.person is None else n // relation.records
+        statement = _statement(plan, secret, run, persons)
+        result = _result(plan, found, statement, backend_of(table))
         run.finish(result.to_json())
         return result
 
 
-def _result(
-    plan: Plan, found: Released, secret: bool, run: ChargedRun, backend: str | None
-) -> ScreenResult:
+def _result(plan: Plan, found: Released, statement: Statement, backend: str | None) -> ScreenResult:
     if found.micr is None or plan.values is None:
         mic, lower, upper = estimates(found.distances, plan.distances, plan.n)
         noise_sd = None
@@ -151,12 +154,12 @@ def _result(
         dependence_threshold=plan.dependence_level,
         candidates=len(plan.pairs),
         ask=str(plan.ask),
-        statement=_statement(plan, secret, run),
+        statement=statement,
         backend=backend,
     )
 
 
-def _statement(plan: Plan, secret: bool, run: ChargedRun) -> Statement:
+def _statement(plan: Plan, secret: bool, run: ChargedRun, persons: int | None) -> Statement:
     return Statement(
         relation=plan.event.relation,
         epsilon=plan.epsilon,
@@ -165,6 +168,7 @@ def _statement(plan: Plan, secret: bool, run: ChargedRun) -> Statement:
         guarantee=plan.guarantee_text,
         sensitivity=float(plan.event.sensitivity),
         n=plan.n,
+        persons=persons,
         micr=_micr(plan),
         key_is_secret=secret,
         version=__version__,

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -39,7 +40,7 @@ def public_schema(names: Sequence[str], bounds: Any, target: str, target_bounds:
         rules[target] = schema_of({target: target_bounds})[target]
     # A bounds file describes a whole table, of which X may lack the ignored columns.
     ignored = tuple(name for name in found.ignored if name in names)
-    return Schema(tuple(rules.items()), ignored)
+    return replace(found, columns=tuple(rules.items()), ignored=ignored)
 
 
 def _features(names: Sequence[str], bounds: Any) -> Schema:

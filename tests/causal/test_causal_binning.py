@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 
-from dpmic_jax import Categories, MissingBin, Number
+from dpmic_jax import Categories, MissingBin, Number, seeded_key
 from dpmic_jax.causal.binning import binned
-from dpmic_jax.causal.queries import Coded
+from dpmic_jax.causal.contingency import GTest
+from dpmic_jax.causal.em_pc import EMPC
+from dpmic_jax.causal.kendall import Kendall
+from dpmic_jax.causal.queries import Coded, Query
 from dpmic_jax.causal.reading import TableCodes, read_coded
-from dpmic_jax.data.limits import CategoryLimits, WithMissing
+from dpmic_jax.causal.search import discover
+from dpmic_jax.data.limits import CategoryLimits, NominalLimits, WithMissing
 from dpmic_jax.data.source import open_source
 
 
@@ -85,3 +89,32 @@ def test_refuses_a_wrong_number_of_bins():
         binned([np.zeros(3)], [(0.0, 1.0)], [2, 2])
     with pytest.raises(ValueError, match="1 <= bins"):
         binned([np.zeros(3)], [(0.0, 1.0)], [0])
+
+
+def test_nominal_columns_have_their_own_bins_however_many_are_asked_for():
+    values = np.array([-1, 0, 2, 1], np.int8)
+    data = binned([values], [NominalLimits(3, True)], [2])
+    assert (data.codes.tolist(), data.categories) == ([[0, 1, 3, 2]], (4,))
+    table = open_source({"x": ["b", "?", "c", "a"], "y": [1.0, 2.0, 3.0, 4.0]}, NOMINAL)
+    coded = TableCodes(table, 2)
+    assert (coded.nominal, coded.categories) == (("x",), (4, 2))
+    assert coded.read().codes[0].tolist() == [2, 0, 3, 1]
+
+
+NOMINAL = {"x": Categories(("a", "b", "c")), "y": Number(0, 4)}
+
+
+def test_rank_tests_refuse_nominal_columns_before_anything_is_charged(tmp_path):
+    table = {"x": ["b", "?", "c"] * 20, "y": np.arange(60.0)}
+    data = TableCodes(open_source(table, NOMINAL), 2)
+    settings = {"epsilon": 1.0, "delta": 1e-6, "max_order": 1, "threshold": 0.1}
+    with pytest.raises(ValueError, match=r"column 'x' is nominal.*ordered = true"):
+        discover(data, Kendall, EMPC(**settings), key=seeded_key(1), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    # Contingency tables have no order.
+    permuted = {**NOMINAL, "x": Categories(("c", "a", "b"))}
+    scores = [
+        GTest(TableCodes(open_source(table, each), 2).read()).scores([Query(0, 1, ())])
+        for each in (NOMINAL, permuted)
+    ]
+    assert scores[0] == pytest.approx(scores[1])

@@ -10,10 +10,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpmic_jax.data.limits import NominalLimits
-from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema, Times
-from dpmic_jax.data.source import open_source
+from dpmic_jax.data.schema import (
+    Categories,
+    FixedValue,
+    MissingBin,
+    Number,
+    Schema,
+    TextFormat,
+    Times,
+)
+from dpmic_jax.data.source import arrow as arrow_columns
+from dpmic_jax.data.source import moments, open_source
 
 EAST = timezone(timedelta(hours=5, minutes=30))
 YEARS = date(1960, 1, 1), date(2030, 1, 1)
@@ -239,3 +250,29 @@ def test_the_owner_sees_what_is_missing_unreadable_and_clipped(tmp_path):
     assert found["stay"] == (1, 0, 1, 0)
     assert found["blood"] == (1, 1, 0, 0)  # 0 counts as the rest
     assert found["whole"] == (1, 0, 0, 1)
+
+
+digits = st.integers(0, 99).map("{:02}".format)
+near_times = st.builds(
+    "{}-{}-{}{}".format,
+    st.sampled_from(["2019", "2020", "1900", "9999", "0999", "0000", "2020 "]),
+    digits,
+    digits,
+    st.just("")
+    | st.builds("{}{}:{}:{}{}".format, st.sampled_from("T t_"), digits, digits, digits, st.just(""))
+    | st.builds(" 12:30:{}.{}{}".format, digits, st.integers(0, 10**7), st.sampled_from(["", "Z"])),
+)
+
+
+@pytest.mark.parametrize("kind", ["born", "admitted"])
+@given(
+    texts=st.lists(near_times | st.sampled_from(["", "NA", " 2020-02-29 ", "24:00"]), max_size=3)
+)
+def test_texts_of_times_are_read_alike_alone_and_together(kind, texts):
+    rule, text = SCHEMA[kind], TextFormat()
+    expected = [moments.text_moment(each, rule) for each in texts]
+    together = arrow_columns.moments_of(pa.array(texts, pa.string()), rule, text)
+    np.testing.assert_array_equal(together, expected)
+    for each, one in zip(texts, expected, strict=True):
+        alone = arrow_columns.moments_of(pa.array([each, None]), rule, text)
+        np.testing.assert_array_equal(alone, [one, np.nan])

@@ -123,6 +123,7 @@ formats = st.builds(
     percent=st.booleans(),
     encoding=st.sampled_from(["utf-8", "latin-1"]),
     missing=st.lists(texts).map(tuple),
+    dates=st.sampled_from(["", "%d.%m.%Y", "%Y/%m/%d %H:%M"]),
 )
 
 
@@ -339,7 +340,7 @@ def test_an_invalid_column_is_refused_by_name(read, fields):
             "person = 'a'\nrecords_per_person = 1\ncolumns.a = [0, 1]",
             "one description of column 'a'",
         ),
-        ("[file]\ndelimeter = ';'\n[columns]\na = [0, 1]", "unknown 'delimeter'; expected decimal"),
+        ("[file]\ndelimeter = ';'\n[columns]\na = [0, 1]", "unknown 'delimeter'; expected dates"),
         ("[file]\ndelimiter = ';;'\n[columns]\na = [0, 1]", "file.*delimiter as one character"),
         ("[defaults]\nlow = 0\n[columns]\na = [0, 1]", "defaults.*unknown 'low'"),
         ("defaults = 3\n[columns]\na = [0, 1]", "expected a table of missing"),

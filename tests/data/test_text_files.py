@@ -2,12 +2,13 @@
 
 import gzip
 from dataclasses import replace
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpmic_jax.data.schema import Categories, Number, Schema, TextFormat
+from dpmic_jax.data.schema import Categories, Number, Schema, TextFormat, Times
 from dpmic_jax.data.source import column_names, files, open_source
 
 SCHEMA = Schema(
@@ -182,6 +183,8 @@ def test_the_index_of_pandas_is_no_column(tmp_path):
         {"percent": 1},
         {"missing": "?"},
         {"missing": [1]},
+        {"dates": "%d %B %Y"},
+        {"dates": "%"},
     ],
     ids=str,
 )
@@ -189,3 +192,32 @@ def test_settings_that_no_file_can_have_are_refused(settings):
     (name,) = settings
     with pytest.raises((ValueError, TypeError), match=name):
         TextFormat(**settings)
+
+
+DATES = {  # cell: day since 1970, if days come first and months have no names
+    "29.02.2020": 18321,
+    "1.3.2020": 18322,
+    " 01.03.2020 ": 18322,
+    "2020-02-29": None,
+    "30.02.2020": None,
+    "29.02.20": None,
+    "٢٩.02.2020": None,
+    "": None,
+}
+
+
+def test_dates_are_read_in_the_declared_form_and_no_other(tmp_path):
+    schema = Schema((("x", Times(date(2020, 1, 1), date(2020, 12, 31))), ("y", Number(0, 1))))
+    middle = (18262 + 18627) / 2
+    path = write(tmp_path, ["x,y", *(f"{cell},0" for cell in DATES)], "utf-8")
+    found = read(path, TextFormat(dates="%d.%m.%Y"), schema)[0]
+    assert found == [middle if day is None else day for day in DATES.values()]
+    assert read(path, TextFormat(), schema)[0] == [middle] * 3 + [18321] + [middle] * 4
+
+
+def test_timestamps_in_a_declared_form_may_have_a_zone(tmp_path):
+    schema = Schema((("x", Times(datetime(2020, 1, 1), datetime(2021, 1, 1))), ("y", Number(0, 1))))
+    lines = ["x,y", *["01/02/2020 03:04 +0130,0"] * 4]
+    expected = datetime(2020, 2, 1, 1, 34, tzinfo=UTC).timestamp() * 1e6
+    found = read(write(tmp_path, lines), TextFormat(dates="%d/%m/%Y %H:%M %z"), schema)[0]
+    assert found == [expected] * 4

@@ -45,8 +45,8 @@ def every_table(columns, n):
     return sorts, [tuple(np.bincount(table, minlength=len(sorts)).tolist()) for table in chosen]
 
 
-def scored(columns, n):
-    """D, and the lattice point that noise is added to, of every table."""
+def side_by_side(columns, n):
+    """All tables of n records, by how many there are of each sort, and as one table of cells."""
     sorts, tables = every_table(columns, n)
     cells, rules = {}, {}
     for side, column in enumerate(columns):
@@ -54,6 +54,12 @@ def scored(columns, n):
             records = itertools.chain.from_iterable(map(itertools.repeat, sorts, table))
             cells[f"{side} {number}"] = [record[side] for record in records]
             rules[f"{side} {number}"] = column.rule
+    return tables, cells, rules
+
+
+def scored(columns, n):
+    """D, and the lattice point that noise is added to, of every table."""
+    tables, cells, rules = side_by_side(columns, n)
     source = open_source(cells, rules)
     assert source.validate() == n
     (batch,) = source.batches(n)

@@ -8,6 +8,7 @@ import pickle
 import signal
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import dask
 import distributed
@@ -147,6 +148,15 @@ def test_one_of_three_workers_killed_half_way_changes_no_bit(client, grave, file
     np.testing.assert_array_equal(found.pairs, here.pairs)
     assert len(ledger.events) == 1
     assert sorted(entry.name for entry in out.iterdir()) == ["lock", "result.json", "run.json"]
+
+
+def test_workers_draw_the_records_of_persons_that_this_process_draws(client, tmp_path):
+    ids = np.random.default_rng(3).integers(0, 150, N)
+    pyarrow.parquet.write_table(pa.table({**columns(), "id": ids}), tmp_path / "table.parquet")
+    bounds = replace(schema_of(BOUNDS), person="id", records_per_person=2)
+    shared = {"bounds": bounds, "ask": TopK(4, selection_fraction=0.7)}
+    found = on_workers(tmp_path / "table.parquet", client, tmp_path / "run", **shared)
+    assert same_bits(found, screened(tmp_path / "table.parquet", **shared))
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """Histograms for a report: one run for one table, its bounds and its pairs."""
 
 import shutil
+from datetime import date
 
 import numpy as np
 import pytest
 from small import BOUNDS, STATISTIC, columns, screened
 
-from dpmic_jax import Budget, secret_key
+from dpmic_jax import AllPairs, Budget, Categories, Number, screen, secret_key, seeded_key
 from dpmic_jax.data.schema import schema_of
 from dpmic_jax.screening import create_ledger, release_histograms
 
@@ -65,3 +66,32 @@ def test_bad_pairs_are_refused_before_anything_is_charged(result, ledger):
         with pytest.raises(ValueError, match=said):
             histograms_of(result, ledger=ledger, pairs=pairs)
     assert ledger.events == ()
+
+
+def test_histograms_of_all_kinds_hold_what_their_cells_are_called():
+    """Noise is far below one record, so counts are those of the labels."""
+    n = 600
+    kinds = np.array(["x", "y", "other", ""], object)[np.arange(n) % 4]
+    kinds[kinds == ""] = None
+    days = np.datetime64("2020-01-01") + np.arange(n) % 3
+    table = {"kind": kinds, "day": days, "stage": np.arange(n) % 2}
+    bounds = {
+        "kind": Categories(["x", "y", "z"], other="rest"),
+        "day": (date(2020, 1, 1), date(2020, 1, 3)),
+        "stage": Number(0, 1, whole=True),
+    }
+    settings = {"bounds": bounds, "key": seeded_key(1)}
+    found = screen(table, epsilon=1.0, ask=AllPairs(), force=True, **settings)
+    pairs = [("kind", "day"), ("stage", "kind")]
+    released = release_histograms(found, table, pairs=pairs, epsilon=1000.0, **settings)
+    (kind, day, one, _), (stage, _, two, _) = released.pairs()
+    assert kind.labels == ("missing", "x", "y", "z", "rest")
+    assert one.sum(axis=1).tolist() == [150, 150, 150, 0, 150]
+    held = dict(zip(day.labels, one.sum(axis=0).tolist(), strict=True))
+    assert {label: count for label, count in held.items() if count} == {
+        "2020-01-01": 200,
+        "2020-01-02": 200,
+        "2020-01-03": 200,
+    }
+    held = dict(zip(stage.labels, two.sum(axis=1).tolist(), strict=True))
+    assert {label: count for label, count in held.items() if count} == {"0": 300, "1": 300}

@@ -1,6 +1,7 @@
 """How the cells of a text file are written: the [file] table of a bounds file."""
 
 import codecs
+import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,6 +9,9 @@ from typing import Any
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
 
 _IN_NUMBERS = "0123456789+-eE%"
+_DIRECTIVE = re.compile("%.?", re.DOTALL)
+# Those that do not depend on a language.
+_DIRECTIVES = {"%Y", "%y", "%m", "%d", "%j", "%H", "%M", "%S", "%f", "%z", "%%"}
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class TextFormat:
       percent: whether numbers may end in a percent sign, which is not a part of them: 12 % is 12.
       encoding: of the file, as Python calls it.
       missing: texts that mean a missing value.
+      dates: how dates and timestamps are written, in the directives of Python's `strptime` that are
+        numbers, such as %d.%m.%Y; empty for ISO 8601.
     """
 
     delimiter: str = ""
@@ -30,6 +36,7 @@ class TextFormat:
     percent: bool = False
     encoding: str = "utf-8"
     missing: tuple[str, ...] = NULLS
+    dates: str = ""
 
     def __post_init__(self):
         _check_mark("decimal", self.decimal, _IN_NUMBERS)
@@ -47,6 +54,11 @@ class TextFormat:
         if isinstance(self.missing, str) or not all(isinstance(each, str) for each in self.missing):
             raise TypeError(f'expected missing as a list such as ["?", ""], got {self.missing!r}')
         object.__setattr__(self, "missing", tuple(self.missing))
+        if not isinstance(self.dates, str) or set(_DIRECTIVE.findall(self.dates)) - _DIRECTIVES:
+            raise ValueError(
+                f"expected dates in directives such as %d.%m.%Y %H:%M:%S, of "
+                f"{' '.join(sorted(_DIRECTIVES))}, got {self.dates!r}"
+            )
 
     @property
     def has_plain_numbers(self) -> bool:

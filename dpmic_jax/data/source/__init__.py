@@ -1,13 +1,15 @@
 """Sources: tables of any kind as columns of numbers with public bounds, in batches of records."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
 from dpmic_jax.data.source.base import Batch, Source, is_index
 from dpmic_jax.data.source.kinds import arrow_kinds, column_kinds
 from dpmic_jax.data.source.memory import MemorySource, held_columns
+from dpmic_jax.data.source.persons import PersonSource
 
 _USUAL = TextFormat()
 
@@ -37,16 +39,21 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
         # Imported here: pyarrow is an optional dependency, and takes a while to import.
         from dpmic_jax.data.source.files import open_file
 
-        return open_file(data, schema_of(bounds))
+        return _by_person(schema_of(bounds), partial(open_file, data))
     columns = held_columns(data)
     if isinstance(bounds, Schema | Mapping | str | os.PathLike):
-        return MemorySource(schema_of(bounds), columns, "data")
+        return _by_person(schema_of(bounds), lambda schema: MemorySource(schema, columns, "data"))
     if len(bounds) != len(columns):
         raise ValueError(
             f"expected bounds to have a (low, high) for each of {len(columns)} columns, "
             f"got {len(bounds)}"
         )
     return MemorySource(schema_of(dict(zip(columns, bounds, strict=True))), columns, "data")
+
+
+def _by_person(schema: Schema, opened: Callable[[Schema], Source]) -> Source:
+    """The table that `opened` makes from a schema, with equally many records of every person."""
+    return opened(schema) if schema.person is None else PersonSource(schema, opened)
 
 
 def column_names(data: Any, text: TextFormat = _USUAL) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Categories, Number, Rule, TextFormat, Times
-from dpmic_jax.data.source import cells
+from dpmic_jax.data.source import cells, ids
 from dpmic_jax.data.source.cells import SPACE, UNDECLARED, as_text, placed, text_number
 from dpmic_jax.data.source.coding import (
     MISSING,
@@ -21,6 +21,7 @@ from dpmic_jax.data.source.coding import (
     whole_codes,
     wrong_type,
 )
+from dpmic_jax.data.source.ids import PersonId
 from dpmic_jax.data.source.moments import NO_MOMENT, UNITS, Moments, scaled, text_moment
 from dpmic_jax.data.source.number_text import plain
 
@@ -31,11 +32,12 @@ _compute: Any = pyarrow.compute
 TYPED = TextFormat(missing=())
 # Bytes count as texts: one cell of bytes makes arrow convert a whole column of texts to bytes.
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+_USUAL_TIME = r"^[1-9]\d{3}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
 _KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
 
 
-def check_type(given: Any, rule: Rule, name: str) -> None:
+def check_type(given: Any, rule: Rule | PersonId, name: str) -> None:
     """Refuse an arrow type that does not fit the rule, without reading values."""
     kind = given.value_type if pa.types.is_dictionary(given) else given
     numeric = any(
@@ -53,12 +55,12 @@ def check_type(given: Any, rule: Rule, name: str) -> None:
         span = pa.types.is_duration(kind)
         fits = span if rule.kind == "duration" else _is_instant(kind)
     else:
-        fits = numeric and (isinstance(rule, Number) or rule.kind is not str)
+        fits = numeric and (isinstance(rule, Number | PersonId) or rule.kind is not str)
     if not fits:
         raise wrong_type(name, rule, "numbers" if numeric else _kind(str(kind)))
 
 
-def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
+def coded(values: Any, rule: Rule | PersonId, text: TextFormat) -> Column:
     """A column as the numbers that are screened.
 
     Args:
@@ -66,9 +68,40 @@ def coded(values: Any, rule: Rule, text: TextFormat) -> Column:
       rule: its rule in the schema.
       text: how texts are written. Those that mean a missing value may be declared as categories.
     """
+    if isinstance(rule, PersonId):
+        return ids_of(values, text)
     if isinstance(rule, Categories):
         return codes(codes_of(values, rule, text), rule)
     return numbers(numbers_of(values, rule, text), rule.number)
+
+
+def ids_of(values: Any, text: TextFormat) -> Column:
+    """A column as ids of persons."""
+    values = decoded(values)
+    if is_text(values.type):
+        return _text_ids(values, text)
+    if pa.types.is_decimal(values.type) or pa.types.is_null(values.type):
+        return ids.of_cells(values.to_pylist())
+    if pa.types.is_floating(values.type):
+        return ids.of_floats(values.to_numpy(zero_copy_only=False))
+    return ids.of_integers(_filled(values), _nulls(values))
+
+
+def _text_ids(values: Any, text: TextFormat) -> Column:
+    """Texts as ids: all at once if they are short integers, which is usual, else each text."""
+    words = set(text.missing)
+    if not pa.types.is_fixed_size_binary(values.type):
+        short = _compute.match_substring_regex(values, f"^{ids.SHORT}$")
+        if _compute.all(short, min_count=0).as_py():
+            texts = values.cast(pa.string())
+            # Without a plus sign, which arrow does not read.
+            found = _compute.utf8_ltrim(texts, "+").cast(pa.int64())
+            return ids.of_integers(_filled(found), _nulls(found))
+
+    def found_in(cell: str) -> bytes:
+        return ids.NO_ID if cell.strip(SPACE) in words else ids.of_text(cell)
+
+    return by_text(values, found_in, ids.NO_ID)
 
 
 def numbers_of(values: Any, rule: Number | Times, text: TextFormat) -> Float[np.ndarray, " n"]:
@@ -80,19 +113,39 @@ def moments_of(values: Any, rule: Times, text: TextFormat) -> Moments:
     """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
     values = decoded(values)
     if is_text(values.type):
-        words = set(text.missing)
-        return by_text(
-            values,
-            lambda cell: np.nan if cell.strip(SPACE) in words else text_moment(cell, rule),
-            np.nan,
-        )
+        return _text_moments(values, rule, text)
     if pa.types.is_null(values.type):
         return np.full(len(values), np.nan)
+    return _typed_moments(values, rule)
+
+
+def _typed_moments(values: Any, rule: Times) -> Moments:
+    """A column of dates, timestamps or durations as days or microseconds."""
     short = pa.types.is_date32(values.type)
     held = _filled(values.cast(pa.int32() if short else pa.int64())).astype(np.int64)
     unit = "D" if short else "ms" if pa.types.is_date64(values.type) else values.type.unit
     missing = _nulls(values) | (held == NO_MOMENT)
     return np.where(missing, np.nan, scaled(held, UNITS[unit], rule))
+
+
+def _text_moments(values: Any, rule: Times, text: TextFormat) -> Moments:
+    """Texts as the moments that `text_moment` reads.
+
+    Arrow converts a whole batch at once if all texts are of its usual forms, and exist.
+    """
+    if rule.kind != "duration" and not text.dates:
+        try:
+            trimmed = _without(values.cast(pa.large_string()), text)
+            if _compute.all(_compute.match_substring_regex(trimmed, _USUAL_TIME)).as_py():
+                return _typed_moments(trimmed.cast(pa.timestamp("us")), rule)
+        except pa.ArrowException:
+            pass
+    words = set(text.missing)
+
+    def found_in(cell: str) -> float:
+        return np.nan if cell.strip(SPACE) in words else text_moment(cell, rule, text.dates)
+
+    return by_text(values, found_in, np.nan)
 
 
 def floats_of(values: Any, text: TextFormat) -> Float[np.ndarray, " n"]:
@@ -167,7 +220,9 @@ def _with_point(values: Any, text: TextFormat) -> Any:
     )
 
 
-def by_text(values: Any, found_in: Callable[[str], float], null: float) -> np.ndarray:
+def by_text(
+    values: Any, found_in: Callable[[str], float | bytes], null: float | bytes
+) -> np.ndarray:
     """`found_in` of each text, which is called once for each distinct text."""
     # As bytes, because a file may contain text that is not UTF-8.
     encoded = values.cast(pa.large_binary()).dictionary_encode()

@@ -21,6 +21,7 @@ class Source(ABC):
 
     Attributes:
       schema: the public description of the table.
+      present: names of all columns of the table.
       names: names of the screened columns, in the order of the table.
       bounds: limits of the screened columns, as for `by_range`.
       path: path of the file, if the table is a file, so that other processes can open it.
@@ -35,6 +36,7 @@ class Source(ABC):
         rules = dict(schema.columns)
         _match(schema, present, where)
         self.schema = schema
+        self.present = tuple(present)
         self.names = tuple(name for name in present if name in rules)
         self.rules: tuple[Rule, ...] = tuple(rules[name] for name in self.names)
         self.bounds: tuple[Limits, ...] = tuple(map(limits, self.rules))
@@ -61,6 +63,10 @@ class Source(ABC):
             )
         self._records = records
         return records
+
+    def keyed(self, key: bytes) -> "Source":
+        """The same table with a key of 32 bytes, for sources that draw records (`persons`)."""
+        return self
 
     def batches(self, rows: int) -> Iterator[Batch]:
         """Columns of `rows` records at a time, fewer in the last batch.

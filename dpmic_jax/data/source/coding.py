@@ -20,12 +20,15 @@ from dpmic_jax.data.limits import (
 )
 from dpmic_jax.data.schema import Categories, FixedValue, Midpoint, MissingBin, Number, Rule, Times
 from dpmic_jax.data.source.cells import MISSING, UNDECLARED
+from dpmic_jax.data.source.ids import PersonId
 
 Codes = Int[np.ndarray, " n"]
 
 
-def limits(rule: Rule) -> Limits:
+def limits(rule: Rule | PersonId) -> Limits:
     """The limits of a column for `by_range`; k categories are 0 .. k - 1 on (-1/2, k - 1/2)."""
+    if isinstance(rule, PersonId):  # it is never binned
+        return CategoryLimits(1)
     own = isinstance(rule.missing, MissingBin)
     if isinstance(rule, Number | Times):
         number = rule.number
@@ -122,8 +125,12 @@ def codes(found: Codes, rule: Categories) -> Column:
     return np.where(missing, -1, found).astype(np.min_scalar_type(-count))
 
 
-def wrong_type(name: str, rule: Rule, given: str) -> TypeError:
+def wrong_type(name: str, rule: Rule | PersonId, given: str) -> TypeError:
     """The error for a column whose type does not fit its rule."""
+    if isinstance(rule, PersonId):
+        return TypeError(
+            f"expected ids of persons in column {name!r}, numbers or texts, got {given}; convert it"
+        )
     if isinstance(rule, Times):
         expected, remedy = f"{rule.kind}s", "declare low and high of its type, or convert it"
         expected = expected.replace("timestamp with time zones", "timestamps with a time zone")

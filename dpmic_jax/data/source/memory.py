@@ -15,9 +15,11 @@ from jaxtyping import Float
 from dpmic_jax.data.limits import Column
 from dpmic_jax.data.schema import Categories, Number, Rule, Schema, Times
 from dpmic_jax.data.schema.rules import twice
+from dpmic_jax.data.source import ids
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.cells import as_text, codes_of, numbers_of
 from dpmic_jax.data.source.coding import Codes, codes, floats, numbers, whole_codes, wrong_type
+from dpmic_jax.data.source.ids import PersonId
 from dpmic_jax.data.source.moments import Moments, array_moments, cell_moments, takes
 from dpmic_jax.data.table import Table, array_of, kind_of
 
@@ -148,19 +150,42 @@ def _checked(names: Iterable[Any]) -> tuple[str, ...]:
     return names
 
 
-def check_type(column: Held, rule: Rule, name: str) -> None:
+def check_type(column: Held, rule: Rule | PersonId, name: str) -> None:
     """Refuse a column whose type does not fit the rule, without reading values."""
     # An empty slice has the type of the column, and takes the same path as its values.
     coded(column[:0], rule, name)
 
 
-def coded(values: Held, rule: Rule, name: str) -> Column:
+def coded(values: Held, rule: Rule | PersonId, name: str) -> Column:
     """A column as the numbers that are screened; the name is for error messages."""
+    if isinstance(rule, PersonId):
+        return _ids(values, rule, name)
     if isinstance(rule, Number):
         return numbers(floats_in(values, rule, name), rule)
     if isinstance(rule, Times):
         return numbers(_moments(values, rule, name), rule.number)
     return codes(_codes(values, rule, name), rule)
+
+
+def _ids(values: Held, rule: PersonId, name: str) -> Column:
+    """Ids of persons; the name is for error messages."""
+    if isinstance(values, nw.Series):
+        if _is_numeric(values) and values.dtype not in _WIDE:
+            missing = values.is_null().to_numpy().astype(bool)
+            if values.dtype.is_float():
+                return ids.of_floats(_series_floats(values))
+            return ids.of_integers(values.fill_null(0).to_numpy(), missing)
+        if values.dtype not in (*_UNTYPED, *_WIDE, nw.Categorical, nw.Enum) or _is_complex(values):
+            raise wrong_type(name, rule, _kind(values))
+        values = _cells(values)
+    kind = values.dtype.kind
+    if kind in "biu":
+        return ids.of_integers(values, np.zeros(len(values), bool))
+    if kind == "f":
+        return ids.of_floats(values)
+    if kind in "OUTS":
+        return ids.of_cells(_texts(values))
+    raise wrong_type(name, rule, kind_of(values.dtype))
 
 
 def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:

@@ -77,13 +77,32 @@ def moment(cell: Any, rule: Times) -> float:
         return math.nan
 
 
-def text_moment(text: str, rule: Times) -> float:
-    """The number in a text, or NaN. All sources read texts by this rule."""
+def text_moment(text: str, rule: Times, form: str = "") -> float:
+    """The number in a text, or NaN. All sources read texts by this rule.
+
+    Args:
+      text: the cell.
+      rule: of its column.
+      form: how dates and timestamps are written (`TextFormat.dates`).
+    """
     trimmed = text.strip(SPACE)
-    found = duration(trimmed) if rule.kind == "duration" else instant(trimmed)
+    if rule.kind == "duration":
+        found = duration(trimmed)
+    else:
+        found = _written_instant(trimmed, form) if form else instant(trimmed)
     if found is None:
         return math.nan
     return float(found // _DAY if rule.kind == "date" else found)
+
+
+def _written_instant(text: str, form: str) -> int | None:
+    """Microseconds since 1970 of a text in a form of `strptime`."""
+    if not text.isascii():  # strptime takes digits of any script
+        return None
+    try:
+        return ticks(datetime.strptime(text, form))
+    except ValueError:
+        return None
 
 
 def _of_object(cell: Any, rule: Times) -> float:

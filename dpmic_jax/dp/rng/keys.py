@@ -9,6 +9,7 @@ Use `secret_key()` for releases. A seeded key is for research: anyone who guesse
 subtract the noise.
 """
 
+import hashlib
 import operator
 import os
 from dataclasses import dataclass
@@ -124,6 +125,16 @@ def event_key(key: AnyKey, event: Event) -> Key[Array, ""]:
     if not isinstance(digest, bytes) or len(digest) != _DIGEST_BYTES:
         raise ValueError("expected event.digest to be 32 bytes: use hashlib.sha256(...).digest()")
     return fold(noise_key(key), jnp.asarray(np.frombuffer(digest, "<u4").astype(np.uint32)))
+
+
+def purpose_bytes(key: AnyKey, purpose: str) -> bytes:
+    """32 bytes for a purpose other than noise, such as the key of a cipher.
+
+    No event has a hash of such a text as its digest, so that no noise is drawn from an equal key.
+    """
+    words = np.frombuffer(hashlib.sha256(purpose.encode()).digest(), "<u4").astype(np.uint32)
+    bits = jax.random.bits(fold(noise_key(key), jnp.asarray(words)), (8,), jnp.uint32)
+    return np.asarray(bits).astype("<u4").tobytes()
 
 
 def pair_key(key: AnyKey, i: Word, j: Word) -> Key[Array, ""]:
