@@ -5,9 +5,12 @@ are a model of an A100 on paper, as nothing has been measured on one yet. A TPU 
 a GPU without its kernels, and its costs, for want of others.
 """
 
+import re
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
+
+import jax
 
 from dpmic_jax.mic.grids import Bucket, cpu_seconds
 
@@ -62,7 +65,7 @@ def gpu_seconds(bucket: Bucket, pairs: int) -> float:
 CPU = Backend(True, False, 64, cpu_seconds, cell=5)
 GPU = Backend(False, True, 65_536, gpu_seconds, cell=2)
 TPU = GPU._replace(triton=False, lanes=8192)
-_BACKENDS = {"cpu": CPU, "gpu": GPU, "cuda": GPU, "rocm": GPU._replace(triton=False)}
+_BACKENDS = {"cpu": CPU, "gpu": GPU, "cuda": GPU}
 
 
 def backend(platform: str) -> Backend:
@@ -72,8 +75,22 @@ def backend(platform: str) -> Backend:
 
 
 def _has_triton() -> bool:
-    """Whether this JAX has Triton, which JAX 0.11 deprecates: without it XLA's program is used."""
-    return find_spec("jax.experimental.pallas.triton") is not None
+    """Whether this JAX has Triton, which JAX 0.11 deprecates, and the GPUs of this machine take it.
+
+    Without it XLA's program is used. A GPU that is not there is one that takes it.
+    """
+    if find_spec("jax.experimental.pallas.triton") is None:
+        return False
+    try:
+        return all(map(_takes_triton, jax.devices("gpu")))
+    except RuntimeError:
+        return True
+
+
+def _takes_triton(device: Device) -> bool:
+    """Whether a GPU is NVIDIA's, of compute capability 8.0 (Ampere) or later."""
+    found = re.fullmatch(r"(\d+)\.\d+", str(getattr(device, "compute_capability", "")))
+    return found is not None and int(found[1]) >= 8
 
 
 def memory_of(device: Device) -> int:

@@ -1,6 +1,7 @@
 """The programs for devices that take all lanes at once give the bits of those of a CPU."""
 
 import itertools
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -167,7 +168,16 @@ def test_a_gpu_has_its_own_choices():
     assert not backends.backend("tpu").triton
 
 
-def test_all_pairs_of_buckets_are_priced():
+@pytest.mark.parametrize(
+    ("capability", "takes"), [("8.0", True), ("12.1", True), ("7.5", False), ("gfx90a", False)]
+)
+def test_older_gpus_and_others_run_xlas_program(capability, takes, monkeypatch):
+    device = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(jax, "devices", lambda platform: [device])
+    assert backends.backend("gpu").triton == takes
+
+
+def test_more_pairs_get_tighter_buckets():
     (cut,) = cuts()
     for few, many in itertools.pairwise([1, 10**3, 10**6]):
         assert len(batch.layout_for(cut.grids, few, "gpu").buckets) <= len(
