@@ -46,14 +46,14 @@ class Row(NamedTuple):
 
 
 def rows(device: str, *, kernels: bool, tasks: list[str]) -> Iterator[Row]:
-    """Of all parts of some tasks, in memory, and of the last one in streaming and its noise."""
+    """Of all parts of some tasks, in memory; of one also in streaming, and of its noise."""
     described = programs.described(device)
     with by_xla_alone() if not kernels else _nothing():
         for name in tasks:
             task = programs.TASKS[name]()
             for part, steps in programs.scoring(task, described).items():
                 yield _row(device, described, name, part, kernels, task.pairs, steps)
-            if name == tasks[-1] and name.startswith("screen"):
+            if name == programs.STREAMED:
                 steps = programs.streaming_steps(task, described)
                 yield _row(device, described, name, "streaming", kernels, task.pairs, steps)
                 steps = programs.noise_steps(task.pairs)

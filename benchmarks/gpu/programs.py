@@ -85,6 +85,7 @@ TASKS = {
     "screen, 66 pairs": partial(screened, 12, 66),
     "screen, 4096 pairs": partial(screened, 92, 4096),
 }
+STREAMED = "screen, 4096 pairs"
 
 
 def scoring(task: Task, device: Any) -> dict[str, list[Step]]:
