@@ -23,6 +23,9 @@ from .data.schema import (
 from .data.schema import (
     read_schema as read_schema,
 )
+from .data.source.query import (
+    Query as Query,
+)
 from .dp.accounting.events import (
     ReplaceOne as ReplaceOne,
 )

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from benchmarks import sources
+
 PROGRAM = """
 import resource, sys
 import numpy as np
@@ -36,3 +38,12 @@ def test_memory_grows_with_records_as_the_data_do():
     data = 4 * 9 * 10**6 * 4 / 2**20  # what is added, as float32
     # The columns, their two codes, and a pair's cells under way in each of a few threads.
     assert many - few < 4 * data
+
+
+@pytest.mark.slow
+def test_ten_million_records_of_files_and_databases_are_screened_in_2_gb(tmp_path):
+    screens = {
+        name: sources.measured(*where) for name, *where in sources.written(tmp_path, 10**7, None)
+    }
+    assert max(one["memory"] for one in screens.values()) < 2e9
+    assert len({one["digest"] for one in screens.values()}) == 1

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 
@@ -246,6 +247,7 @@ INFERRED = {
     "pandas on arrow": on_arrow,
     "polars": polars,
     "pyarrow": lambda cells, _: pa.table({"x": cells, "y": Y}),
+    "stream": lambda cells, _: pyarrow.dataset.dataset(pa.table({"x": cells, "y": Y})),
     "parquet": parquet,
 }
 WAYS = UNTYPED | TYPED | INFERRED

@@ -133,6 +133,7 @@ class PrivPC(Search):
     def _skeleton(
         self, data: Coded, make: Make, key: Key[Array, ""], store: AnswerStore
     ) -> Skeleton:
+        data = data.in_order()  # subsamples are drawn by place
         return by_rounds(
             data.columns,
             max_order=self.max_order,

@@ -70,6 +70,14 @@ class Coded:
         """The subsample with these records, in the same columns."""
         return Coded(self.codes[:, np.asarray(records)], self.categories)
 
+    def in_order(self) -> "Coded":
+        """The same records, ordered by their codes: one order for every order of a table.
+
+        A uniform subsample of places is a uniform subsample of records, in whichever order these
+        are. So a mechanism that draws places has the same law on ordered records.
+        """
+        return self.take(np.lexsort(self.codes))
+
 
 class DependenceTest(Protocol):
     """Interface of tests: dependence scores of many queries at once, and their sensitivity."""

@@ -194,9 +194,7 @@ def discover(
         schema=schema,
         folder=folder,
         public={"columns": list(column_names)},
-        # With their positions, since subsamples are drawn by position: a resumed search has to
-        # find the records in the same order.
-        records=lambda key: [(np.arange(data.n), *coded(key).codes)],
+        records=lambda key: [tuple(coded(key).codes)],
         check=lambda: (
             force
             or check_not_lost(

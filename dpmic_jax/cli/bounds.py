@@ -35,17 +35,19 @@ def bounds() -> None:
 @TABLE
 @text_format
 @OUT
-def template(table: str, *, text: Any, out: Path | None) -> None:
+def template(table: Any, *, text: Any, out: Path | None) -> None:
     """Write a template for TABLE, with a line for each column. No value is read.
 
-    It has the names of the columns, and their kinds as far as the types of a Parquet file say.
+    It has the names of the columns, and their kinds as far as the types of a Parquet file or of a
+    query say.
     """
     with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_kinds
+        from dpmic_jax.data.source.files import is_text_file
 
         found = template(column_kinds(table, text))
-        if Path(table).suffix.lower() != ".parquet":
+        if isinstance(table, str) and is_text_file(table):
             click.echo(
                 f"The first line of {table} was read as its header. If it is a record, do not "
                 "share this template, and add a header to the file.",
@@ -112,7 +114,7 @@ def from_codebook(codebook: str, labels: bool, out: Path | None) -> None:
 @text_options("within")
 @OUT
 def learn(
-    table: str,
+    table: Any,
     *,
     within: Any,
     epsilon: float,

@@ -96,7 +96,7 @@ _SHARED = combine(
 @text_options("bounds")
 @click.option("--force", is_flag=True, help="Search even if noise will hide every dependence.")
 def causal(
-    table: str,
+    table: Any,
     *,
     bounds: Any,
     test: str,

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import text_options
+from dpmic_jax.cli.options import TABLE, text_options
 
 _OWNER = "Not private: for the data owner only."
 _HEADING = ("column", "missing", "unreadable", "below", "above")
@@ -17,10 +17,10 @@ def data() -> None:
 
 
 @data.command()
-@click.argument("table", type=click.Path())
+@TABLE
 @click.option("--bounds", required=True, type=click.Path(), help="Bounds file of the table.")
 @text_options("bounds")
-def check(table: str, *, bounds: Any) -> None:
+def check(table: Any, *, bounds: Any) -> None:
     """Count missing, unreadable and clipped cells of TABLE.
 
     A missing cell is empty. An unreadable cell is not a number, date or duration, or not a declared
@@ -30,9 +30,9 @@ def check(table: str, *, bounds: Any) -> None:
     """
     with exit_codes():
         from dpmic_jax.data.schema import schema_of
-        from dpmic_jax.data.source.files import open_file
+        from dpmic_jax.data.source import open_source
 
-        source = open_file(table, schema_of(bounds))
+        source: Any = open_source(table, schema_of(bounds))
         records = source.validate()
         found = source.tally()
         rows = [(name, *map(str, tally.counts)) for name, tally in found.items()]

@@ -61,7 +61,7 @@ _DECISIONS, _P_VALUES = "decisions", "p-values"
 @click.option("--force", is_flag=True, help="Test even if noise will hide every dependence.")
 @JSON
 def independence(
-    table: str,
+    table: Any,
     *,
     bounds: Any,
     pairs: tuple[str, ...],

@@ -72,7 +72,7 @@ _USEFUL_LEVEL = 0.001  # the smallest p-value of a test with 999 draws
 @JSON
 def test(
     result: Path,
-    table: str,
+    table: Any,
     *,
     bounds: Any,
     alpha: float,

@@ -27,7 +27,47 @@ def combine(*options: Decorator) -> Decorator:
     return decorate
 
 
-TABLE = click.argument("table", type=click.Path())
+def or_query(name: str, *, required: bool) -> Decorator:
+    """Options --db and --sql; the command gets their query in place of the path `name`."""
+
+    def decorate(command: Any) -> Any:
+        @wraps(command)
+        def with_table(*, db: str | None, sql: str | None, **options: Any) -> Any:
+            table, place = options[name], name.upper() if required else f"--{name}"
+            if (db is None) != (sql is None):
+                raise click.UsageError("--db and --sql belong together.")
+            if table is not None and db is not None:
+                raise click.UsageError(f"--db and --sql exclude {place}.")
+            if required and table is None and db is None:
+                raise click.UsageError(f"Missing argument '{place}', or --db and --sql.")
+            return command(**{**options, name: _query(db, sql) or table})
+
+        return _DATABASE(with_table)
+
+    return decorate
+
+
+def _query(db: str | None, sql: str | None) -> Any:
+    from dpmic_jax.data.source.query import Query
+
+    if db is None or sql is None:
+        return None
+    with exit_codes():
+        return Query(db, sql)
+
+
+_DATABASE = combine(
+    click.option(
+        "--db",
+        help="Database to query instead: duckdb:FILE or postgresql://HOST/DATABASE. Its password "
+        "comes from PGPASSWORD, ~/.pgpass or a service file.",
+    ),
+    click.option("--sql", help="SELECT whose records are the table, for --db."),
+)
+# The command gets `table`, a path or a query.
+TABLE = combine(
+    click.argument("table", type=click.Path(), required=False), or_query("table", required=True)
+)
 BOUNDS = click.option("--bounds", type=click.Path(), help="Bounds file of the table.")
 DELTA = click.option(
     "--delta", type=float, default=0.0, show_default=True, help="Delta of (epsilon, delta)-DP."
@@ -168,8 +208,8 @@ def parse_statistic(cells: float | None, fineness: float) -> Any:
     )
 
 
-def parse_table(table: str, bounds: Any) -> tuple[Any, Any]:
-    """A table and its bounds; "demo" is the table that comes with the package."""
+def parse_table(table: Any, bounds: Any) -> tuple[Any, Any]:
+    """A path or a query, and its bounds; "demo" is the table that comes with the package."""
     if table == DEMO:
         from dpmic_jax.data.demo import demo
 
@@ -178,7 +218,7 @@ def parse_table(table: str, bounds: Any) -> tuple[Any, Any]:
     if bounds is None:
         raise ValueError(
             "expected --bounds: a file with the public bounds of the columns; "
-            f"`dpmic bounds template {table}` writes a template"
+            "`dpmic bounds template` writes a template"
         )
     return table, bounds
 

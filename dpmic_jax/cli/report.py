@@ -8,7 +8,15 @@ import click
 
 from dpmic_jax.cli.compilation import cache_compiled_programs
 from dpmic_jax.cli.errors import exit_codes
-from dpmic_jax.cli.options import BOUNDS, LEDGER, SEED, parse_key, parse_table, text_options
+from dpmic_jax.cli.options import (
+    BOUNDS,
+    LEDGER,
+    SEED,
+    or_query,
+    parse_key,
+    parse_table,
+    text_options,
+)
 
 if TYPE_CHECKING:
     from dpmic_jax.results import ScreenResult
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
     help="Release a private histogram of two columns, such as age,dose. May be repeated.",
 )
 @click.option("--data", type=click.Path(), help="Table that was screened; needed for histograms.")
+@or_query("data", required=False)
 @BOUNDS
 @click.option("--epsilon", type=float, help="Epsilon of all histograms together.")
 @text_options("bounds")
@@ -42,7 +51,7 @@ def report(
     out: Path | None,
     top: int | None,
     wanted: tuple[str, ...],
-    data: str | None,
+    data: Any,
     bounds: Any,
     epsilon: float | None,
     ledger: str | None,

@@ -93,7 +93,7 @@ SHARED = combine(
     "--top", type=click.IntRange(1), default=15, show_default=True, help="Pairs to print."
 )
 def screen(
-    table: str,
+    table: Any,
     *,
     bounds: Any,
     as_json: bool,
@@ -110,7 +110,8 @@ def screen(
 ) -> None:
     """Screen TABLE for dependent pairs of columns, privately.
 
-    TABLE is a CSV or Parquet file, or "demo", the table that comes with the package.
+    TABLE is a CSV or Parquet file, a folder of Parquet files, or "demo", the table that comes with
+    the package. Instead of TABLE, --db and --sql query a database.
     """
     started = time.perf_counter()
     with exit_codes():

@@ -1,7 +1,6 @@
 """`independence_test`: a test of independence of a few pairs of columns that may be published."""
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +28,6 @@ from dpmic_jax.runs.persons import drawn
 from dpmic_jax.runs.relation import check_one_record, relation_of
 from dpmic_jax.screening.kinds import Kinds, kinds_of
 from dpmic_jax.screening.power import LARGEST, SURE
-from dpmic_jax.screening.tiles import table_identity
 from dpmic_jax.version import __version__
 
 MOST_PAIRS = 100
@@ -61,7 +59,8 @@ def independence_test(
     bit for bit, and is charged once; when the run is finished, the call returns its result again.
 
     Args:
-      table: an array, a data frame, or the path of a CSV or Parquet file.
+      table: an array, a data frame, the path of a CSV or Parquet file or of a folder of Parquet
+        files, a `Query`, or another table that `data.source.open_source` takes.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       pairs: the columns of each pair (x, y), by name or by position; at most 100. They have to
         be chosen without these records.
@@ -126,9 +125,8 @@ def independence_test(
         ledger=ledger_file,
         schema=source.schema,
         folder=folder,
-        public={"columns": list(source.names), "table": table_identity(source)},
-        # With their positions: shuffles are drawn by position, and a resumed run has the same.
-        records=lambda key: _numbered(drawn(source, key)),
+        public={"columns": list(source.names), "table": source.identity()},
+        records=lambda key: drawn(source, key).batches(_ROWS),
         check=lambda: force or check_not_lost(method, noise, alpha),
     ) as run:
         if run.result is not None:
@@ -206,14 +204,6 @@ def _checked_pairs(names: tuple[str, ...], pairs: Pairs) -> Positions:
     return found
 
 
-def _numbered(source: Source) -> Iterator[tuple[np.ndarray, ...]]:
-    """The records with their positions."""
-    start = 0
-    for batch in source.batches(_ROWS):
-        yield np.arange(start, start + len(batch[0])), *batch
-        start += len(batch[0])
-
-
 def _binned(
     source: Source, pairs: Positions, kinds: Kinds, n: int
 ) -> tuple[BinnedTable, Positions]:
@@ -224,4 +214,19 @@ def _binned(
     cuts = (
         statistic.cut([batch[column] for column in used], bounds) for batch in source.batches(_ROWS)
     )
-    return streaming.joined(cuts, n), places.reshape(pairs.shape)
+    return _ordered(streaming.joined(cuts, n)), places.reshape(pairs.shape)
+
+
+def _ordered(binned: BinnedTable) -> BinnedTable:
+    """The records ordered by their bins, so that the order of the table changes no decision.
+
+    This changes no law. Let s be the order, which the records determine. Record i's x meets the y
+    of record s p s^-1 (i) after a permutation p of ordered records, and s p s^-1 is uniform and
+    independent of the records, as p is (`shuffling.shuffles`: exactly).
+    """
+    order = np.lexsort((*binned.masters.fine, *binned.rows.fine))
+    masters, rows = (
+        part._replace(fine=np.ascontiguousarray(part.fine[:, order]))
+        for part in (binned.masters, binned.rows)
+    )
+    return binned._replace(masters=masters, rows=rows)

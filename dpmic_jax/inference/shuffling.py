@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, Float, Int, Integer, Key, UInt32
+from jaxtyping import Array, Float, Int, Integer, Key, UInt32, UInt64
 from tqdm import tqdm
 
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
@@ -48,6 +48,7 @@ PLANNED_LANES = 10_000
 # "shuf" in ASCII. It is folded into the key first, so that a key that also breaks ties
 # (`RandomTies(key)`) gives other words here.
 _PURPOSE = 0x73687566
+_TIED = 0x74696564  # "tied", likewise
 
 
 def shuffles(
@@ -55,9 +56,8 @@ def shuffles(
 ) -> Int[np.ndarray, "lanes n"]:
     """A uniform permutation of n records for each draw; the identity for draw 0.
 
-    Lanes of the same draw have the same permutation. It sorts n independent words of 64 bits. The
-    probability that two of them are equal is below n^2 / 2^65, which bounds the total variation
-    distance from uniform.
+    Lanes of the same draw have the same permutation. It sorts n independent words of 64 bits. Where
+    two of them are equal, further words decide, so that the permutation is exactly uniform.
     """
     program, given = _drawing(key, draws, n)
     words = np.asarray(compiled(program, mesh, *given)(*given))[..., :n]
@@ -66,8 +66,27 @@ def shuffles(
     distinct, first, lane = np.unique(draws, return_index=True, return_inverse=True)
     words = high[first].astype(np.uint64) << np.uint64(32) | low[first]
     orders = np.argsort(words, axis=1, kind="stable").astype(np.int32)
+    for row in np.flatnonzero(_tied(words, orders)):
+        purpose = jax.random.fold_in(noise_key(key), _TIED)
+        orders[row] = _untied(words[row], jax.random.fold_in(purpose, int(distinct[row])))
     orders[distinct == OBSERVED] = np.arange(n)
     return orders[lane]
+
+
+def _tied(words: UInt64[np.ndarray, "draws n"], orders: Int[np.ndarray, "draws n"]) -> np.ndarray:
+    """Whether two words of a draw are equal, which has a probability below n^2 / 2^65."""
+    ordered = np.take_along_axis(words, orders, axis=1)
+    return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+
+
+def _untied(words: UInt64[np.ndarray, " n"], key: Key[Array, ""]) -> Int[np.ndarray, " n"]:
+    """The order of the words, and of further ones where they are equal."""
+    every = [words]
+    while len(np.unique(np.stack(every), axis=1).T) < len(words):
+        key, own = jax.random.split(key)
+        high, low = np.asarray(jax.random.bits(own, (2, len(words)), jnp.uint32)).astype(np.uint64)
+        every.append(high << np.uint64(32) | low)
+    return np.lexsort(every[::-1]).astype(np.int32)
 
 
 def _drawing(key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int) -> Call:

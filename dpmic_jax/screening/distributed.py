@@ -15,7 +15,7 @@ from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.persons import drawn
 from dpmic_jax.screening.execution import ScreenTask, Tiles
 from dpmic_jax.screening.queries import Positions
-from dpmic_jax.screening.tiles import Points, Progress, TileScorer, packed, table_identity, unpacked
+from dpmic_jax.screening.tiles import Points, Progress, TileScorer, packed, unpacked
 
 _one_at_a_time = threading.Lock()
 
@@ -109,7 +109,7 @@ _cached: dict[tuple[str | int, ...], TileScorer] = {}
 def _scorer(task: ScreenTask, key: AnyKey) -> TileScorer:
     """The scorer of a run; each worker reads the table once."""
     # The file is part of the key because seeded runs of two tables may have the same label.
-    run = (task.plan.event.label, *table_identity(task.source))
+    run = (task.plan.event.label, *task.source.identity())
     if run not in _cached:
         _cached.clear()
         _cached[run] = TileScorer(drawn(task.source, key), task.plan, task.resources)

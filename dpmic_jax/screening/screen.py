@@ -27,7 +27,7 @@ from dpmic_jax.screening.execution import LocalExecutor, Released, ScreenTask, r
 from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.planning import Rule, check_not_lost, default_screen_statistic
 from dpmic_jax.screening.queries import Ask
-from dpmic_jax.screening.tiles import DEFAULT, Resources, table_identity, tiling
+from dpmic_jax.screening.tiles import DEFAULT, Resources, tiling
 from dpmic_jax.version import __version__
 
 
@@ -57,7 +57,8 @@ def screen(
     when the run is finished, the call returns its result again.
 
     Args:
-      table: an array, a data frame, or the path of a CSV or Parquet file.
+      table: an array, a data frame, the path of a CSV or Parquet file or of a folder of Parquet
+        files, a `Query`, or another table that `data.source.open_source` takes.
       bounds: public bounds: {name: (low, high)}, a `Schema`, or the path of a bounds file.
       epsilon, delta: upper bounds of the privacy cost of the whole release.
       ask: `AllPairs()`, `Against(column)`, `Between(columns_a, columns_b)`, `TopK(k)` or
@@ -110,7 +111,7 @@ def screen(
         ledger=ledger_file,
         schema=source.schema,
         folder=folder,
-        public={"columns": list(source.names), "table": table_identity(source)},
+        public={"columns": list(source.names), "table": source.identity()},
         kept={"tile": size},
         records=lambda key: drawn(source, key).batches(resources.rows),
         check=lambda: force or check_not_lost(plan),

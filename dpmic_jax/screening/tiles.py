@@ -107,16 +107,6 @@ def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling
     return Tiling(size, -(-pairs // size), True, size * each)
 
 
-def table_identity(source: Source) -> list[str | int]:
-    """The path and the time of a table's file, to detect that it has changed since a run began.
-
-    It is stored unencrypted, so it does not contain the size of the file, which depends on values.
-    """
-    if source.path is None:
-        return ["in memory"]
-    return [str(source.path.resolve()), source.path.stat().st_mtime_ns]
-
-
 class TileScorer:
     """Scores pairs of a table. No other class holds exact values."""
 

@@ -118,20 +118,32 @@ def test_other_records_are_refused(ledger, tmp_path, stops):
     found(search, key=secret_key(), out=out, ledger=ledger)
 
 
-def test_records_in_another_order_and_other_bounds_are_refused(tmp_path, stops):
-    """Subsamples are of places, and what is done is of its bounds."""
+def test_records_in_another_order_are_the_same_and_other_bounds_are_refused(tmp_path, stops):
+    """Subsamples are of ordered records, and what is done is of its bounds."""
     out, search, data = tmp_path / "run", SEARCHES["priv"], table()
     stops(1)
     with pytest.raises(KeyboardInterrupt):
-        found(search, key=secret_key(), out=out)
+        found(search, out=out)
     stops(99)
     turned = {name: values[::-1] for name, values in data.items()}
-    with pytest.raises(ValueError, match="other records than these"):
-        found(search, turned, key=secret_key(), out=out)
-    found(search, key=secret_key(), out=out)
+    resumed = found(search, turned, out=out)
+    assert resumed.found == found(search).found
     wider = TableCodes(open_source(data, {**BOUNDS, "a": (0, 2)}), 2)
     with pytest.raises(ValueError, match="other bounds"):
         discover(wider, Kendall, search, key=secret_key(), out=out)
+
+
+def test_subsamples_are_of_the_same_records_in_any_order_of_the_table():
+    turned = {name: values[::-1] for name, values in table().items()}
+    one, other = (codes(data).read() for data in (table(), turned))
+    places = np.arange(0, N, 3)
+    np.testing.assert_array_equal(
+        one.in_order().take(places).codes, other.in_order().take(places).codes
+    )
+    assert not np.array_equal(one.take(places).codes, other.take(places).codes)  # the control
+    counted = [np.unique(each.codes, axis=1, return_counts=True) for each in (one, one.in_order())]
+    for before, after in zip(*counted, strict=True):
+        np.testing.assert_array_equal(before, after)
 
 
 def test_a_damaged_answer_is_computed_again(tmp_path, stops):

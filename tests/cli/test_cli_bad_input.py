@@ -166,7 +166,7 @@ def test_missing_files_are_refused(ledger, tmp_path):
     assert "no file at" in refusal(ledger, tmp_path / "no.csv", "--bounds", bounds)
     assert "no bounds file at" in refusal(ledger, table, "--bounds", tmp_path / "no.toml")
     assert "expected --bounds" in refusal(ledger, table)
-    assert ".csv or .parquet" in refusal(ledger, tmp_path, "--bounds", bounds)
+    assert "no .parquet file at" in refusal(ledger, tmp_path, "--bounds", bounds)
 
 
 def test_a_missing_ledger_and_one_of_another_data_set_are_refused(ledger, tmp_path):

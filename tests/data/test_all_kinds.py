@@ -212,8 +212,10 @@ ANYTHING = [0, 2.5, True, None, "", "x", "1.0", "NaN", 10**400, date.min, dateti
 ANYTHING += [timedelta.max, np.datetime64("NaT"), pd.NaT, pd.NA, object(), [1], b"A"]
 
 
-@pytest.mark.parametrize("cell", ANYTHING, ids=repr)
-@pytest.mark.parametrize("make", [lambda raw, _: raw, lambda raw, folder: text(folder, raw)])
+@pytest.mark.parametrize("cell", ANYTHING, ids=lambda cell: type(cell).__name__)
+@pytest.mark.parametrize(
+    "make", [lambda raw, _: raw, lambda raw, folder: text(folder, raw)], ids=["lists", "CSV"]
+)
 def test_a_record_of_anything_leaves_the_codes_of_all_others(make, cell, bits, tmp_path):
     raw = {name: [*cells[:3], cell, *cells[4:]] for name, cells in RAW.items()}
     others = np.arange(6) != 3

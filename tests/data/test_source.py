@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dpmic_jax.data.demo import demo
 from dpmic_jax.data.limits import CategoryLimits, WithMissing
 from dpmic_jax.data.schema import Categories, FixedValue, MissingBin, Number, Schema
-from dpmic_jax.data.source import base, column_names, files, memory, open_source
+from dpmic_jax.data.source import base, column_names, files, memory, open_source, parquet
 from dpmic_jax.data.table import Table
 from dpmic_jax.mic.binning import by_range, codes
 
@@ -143,7 +143,8 @@ def test_bounds_are_what_by_range_takes(tmp_path):
 def test_batches_of_any_size_join_to_the_same_table(make, rows, tmp_path, monkeypatch):
     # Pieces that do not fit the batches, several to a batch and several batches to one.
     monkeypatch.setattr(files, "BLOCK", 2000)
-    monkeypatch.setattr(files, "PIECE", 301)
+    monkeypatch.setattr(parquet, "BLOCK", 2000)
+    monkeypatch.setattr(parquet, "PIECE", 301)
     monkeypatch.setattr(memory, "PIECE", 301)
     columns = {name: column[:3001] for name, column in demo().columns.items()}
     source = open_source(make(tmp_path, pa.table(columns)), demo().bounds)
@@ -378,7 +379,8 @@ def test_a_file_with_another_number_of_records_is_noticed(make, change, rows, tm
 def test_memory_does_not_grow_with_the_number_of_records(make, tmp_path, monkeypatch):
     """pyarrow keeps up to 32 blocks of a CSV file, and a page of each column: make them small."""
     monkeypatch.setattr(files, "BLOCK", 2**15)
-    monkeypatch.setattr(files, "PIECE", 2**12)
+    monkeypatch.setattr(parquet, "BLOCK", 2**15)
+    monkeypatch.setattr(parquet, "PIECE", 2**12)
     small = {"use_dictionary": False, "data_page_size": 2**15} if make is parquet_file else {}
     rng, columns = np.random.default_rng(0), 8
 

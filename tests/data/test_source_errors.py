@@ -332,7 +332,7 @@ def test_paths_have_to_be_files_of_a_known_kind(tmp_path):
         ({"a": np.zeros((4, 2))}, {"a": (0, 1)}, "one dimension"),
         ([[1, 2], [3, 4], [NUMBER], [5, 6]], [(0, 1)] * 2, "records of one length"),
         ([[1, 2], NUMBER, [3, 4], [5, 6]], [(0, 1)] * 2, "records by columns"),
-        (pl.DataFrame({"a": [1, 2, 3, 4]}).lazy(), {"a": (0, 1)}, "data frame"),
+        (pl.Series([1, 2, 3, 4]), {"a": (0, 1)}, "data frame"),
     ],
 )
 def test_data_that_is_not_a_table_is_refused(data, bounds, match):

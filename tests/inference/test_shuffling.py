@@ -48,6 +48,24 @@ def test_all_orders_are_equally_likely(key):
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("decided", [True, False])
+def test_equal_words_are_decided_by_further_ones(key, decided, monkeypatch):
+    """Words of 1 bit, so that all draws have ties; without the further words orders are biased."""
+    program = shuffling.compiled
+
+    def of_one_bit(*given):
+        return lambda *arrays: np.asarray(program(*given)(*arrays)) & 1
+
+    monkeypatch.setattr(shuffling, "compiled", of_one_bit)
+    if not decided:
+        monkeypatch.setattr(shuffling, "_tied", lambda words, orders: np.zeros(len(words), bool))
+    orders = shuffles(key, np.arange(1, 1001), 4)
+    place = {order: index for index, order in enumerate(itertools.permutations(range(4)))}
+    counts = np.bincount([place[tuple(order)] for order in orders.tolist()], minlength=24)
+    assert (stats.chisquare(counts).pvalue > 1e-3) == decided
+    np.testing.assert_array_equal(shuffles(key, np.arange(1, 1001), 4), orders)
+
+
 def test_a_draw_is_the_same_in_any_batch(key):
     together = shuffles(key, np.arange(6), 50)
     np.testing.assert_array_equal(together[0], np.arange(50))

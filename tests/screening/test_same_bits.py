@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
@@ -126,6 +127,13 @@ def flavours(folder):
     yield "Parquet", folder / "table.parquet"
     pyarrow.csv.write_csv(pa.table(table), folder / "table.csv")
     yield "CSV", str(folder / "table.csv")
+    yield "LazyFrame", pl.DataFrame(whole).lazy()
+    yield "dataset", pyarrow.dataset.dataset(pa.table(whole))
+    (folder / "parts").mkdir()
+    for start in range(0, N, 250):
+        part = pa.table(whole).slice(start, 250)
+        pyarrow.parquet.write_table(part, folder / "parts" / f"{start}.parquet")
+    yield "Parquet folder", folder / "parts"
 
 
 @pytest.mark.parametrize("ask", ASKS)

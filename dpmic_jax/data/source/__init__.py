@@ -7,16 +7,20 @@ from typing import Any
 
 from dpmic_jax.data.schema import Described, Schema, TextFormat, schema_of
 from dpmic_jax.data.source.base import Batch, Source, is_index
-from dpmic_jax.data.source.kinds import arrow_kinds, column_kinds
+from dpmic_jax.data.source.kinds import arrow_kinds, arrow_schema, column_kinds
 from dpmic_jax.data.source.memory import MemorySource, held_columns
 from dpmic_jax.data.source.persons import PersonSource
+from dpmic_jax.data.source.query import Query
+from dpmic_jax.data.source.streamed import is_streamed
 
 _USUAL = TextFormat()
 
 __all__ = [
     "Batch",
+    "Query",
     "Source",
     "arrow_kinds",
+    "arrow_schema",
     "column_kinds",
     "column_names",
     "open_source",
@@ -31,7 +35,9 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
 
     Args:
       data: an array or list of records by columns (called x0, x1, ...), a pandas, polars or
-        pyarrow data frame, a dictionary of columns, or the path of a .csv, .tsv or .parquet file.
+        pyarrow data frame, a dictionary of columns, the path of a .csv, .tsv or .parquet file or
+        of a folder of .parquet files, a `Query`, or what gives an Arrow stream again and again,
+        such as a DuckDB relation, a polars LazyFrame or a pyarrow dataset.
       bounds: the public description of its columns, as for `schema_of`. For a table in memory also
         a sequence of (low, high), in the order of the columns.
     """
@@ -40,6 +46,11 @@ def open_source(data: Any, bounds: Described | Sequence[Any]) -> Source:
         from dpmic_jax.data.source.files import open_file
 
         return _by_person(schema_of(bounds), partial(open_file, data))
+    if is_streamed(data):
+        from dpmic_jax.data.source.streams import StreamSource, open_reader
+
+        reader = open_reader(data)  # one for all passes, as it may hold a snapshot
+        return _by_person(schema_of(bounds), lambda schema: StreamSource(schema, reader))
     columns = held_columns(data)
     if isinstance(bounds, Schema | Mapping | str | os.PathLike):
         return _by_person(schema_of(bounds), lambda schema: MemorySource(schema, columns, "data"))
@@ -69,4 +80,5 @@ def column_names(data: Any, text: TextFormat = _USUAL) -> tuple[str, ...]:
         from dpmic_jax.data.source.files import header_names
 
         return header_names(data, text)
-    return tuple(name for name in held_columns(data) if not is_index(name))
+    names = arrow_schema(data).names if is_streamed(data) else held_columns(data)
+    return tuple(name for name in names if not is_index(name))

@@ -34,7 +34,13 @@ TYPED = TextFormat(missing=())
 _TEXTS = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 _USUAL_TIME = r"^[1-9]\d{3}-\d\d-\d\d([ T]\d\d:\d\d:\d\d(\.\d{1,6})?)?$"
 _KINDS = {"binary": "bytes", "timestamp": "dates", "date": "dates", "time": "times"}
-_KINDS |= {"duration": "durations", "list": "lists", "struct": "records", "dictionary": "texts"}
+_KINDS |= {
+    "interval": "durations",
+    "duration": "durations",
+    "list": "lists",
+    "struct": "records",
+    "dictionary": "texts",
+}
 
 
 def check_type(given: Any, rule: Rule | PersonId, name: str) -> None:
@@ -52,7 +58,7 @@ def check_type(given: Any, rule: Rule | PersonId, name: str) -> None:
     if is_text(kind) or pa.types.is_null(kind):
         return
     if isinstance(rule, Times):
-        span = pa.types.is_duration(kind)
+        span = pa.types.is_duration(kind) or pa.types.is_interval(kind)
         fits = span if rule.kind == "duration" else _is_instant(kind)
     else:
         fits = numeric and (isinstance(rule, Number | PersonId) or rule.kind is not str)
@@ -232,8 +238,25 @@ def by_text(
 
 
 def decoded(values: Any) -> Any:
-    """The values of a dictionary-encoded array; other arrays as they are."""
+    """The values of a dictionary-encoded array, durations of intervals; others as they are."""
+    if pa.types.is_interval(values.type):
+        return _durations(values)
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
+# Of more days no microseconds are counted in 64 bits; no bounds are as wide.
+_MOST_DAYS = 10**8
+_INTERVAL = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+
+
+def _durations(values: Any) -> Any:
+    """Intervals of days and nanoseconds as durations; months have no length, so null with them."""
+    content = values.buffers()[1] if len(values) else b""
+    held = np.frombuffer(content, _INTERVAL)[values.offset :][: len(values)]
+    days = np.clip(held["days"].astype(np.int64), -_MOST_DAYS, _MOST_DAYS)
+    whole = days * (86_400 * 10**6) + held["nanoseconds"] // 1000
+    none = _nulls(values) | (held["months"] != 0)
+    return pa.array(whole, pa.int64(), mask=none).cast(pa.duration("us"))
 
 
 def _nulls(values: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ class Source(ABC):
       present: names of all columns of the table.
       names: names of the screened columns, in the order of the table.
       bounds: limits of the screened columns, as for `by_range`.
-      path: path of the file, if the table is a file, so that other processes can open it.
+      path: where the table's files are, if it is in files, so that other processes can open them.
     """
 
     path: Path | None = None
@@ -67,6 +67,16 @@ class Source(ABC):
     def keyed(self, key: bytes) -> "Source":
         """The same table with a key of 32 bytes, for sources that draw records (`persons`)."""
         return self
+
+    def identity(self) -> list[str | int]:
+        """Where the table is and when it was written, to detect that it is another than before.
+
+        It is stored unencrypted, so it contains nothing that depends on values, such as the size of
+        a file.
+        """
+        if self.path is None:
+            return ["in memory"]
+        return [str(self.path.resolve()), self.path.stat().st_mtime_ns]
 
     def batches(self, rows: int) -> Iterator[Batch]:
         """Columns of `rows` records at a time, fewer in the last batch.

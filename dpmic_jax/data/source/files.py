@@ -2,9 +2,6 @@
 
 Columns of a CSV file are read as text. With a type that is inferred or forced, a single value could
 make the file fail. So only the structure of a file can be refused.
-
-Error messages of pyarrow quote the file. So each is replaced by an error that names the file or the
-column, and that is raised outside of the `except` block, without the first one as its context.
 """
 
 import csv
@@ -13,9 +10,7 @@ import json
 import math
 import os
 import zlib
-from abc import abstractmethod
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,101 +18,23 @@ from typing import Any
 try:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
-    import pyarrow.parquet as parquet
 except ImportError:
     raise ImportError('reading files needs pyarrow: pip install "dpmic_jax[files]"') from None
 
 from dpmic_jax.data.schema import Schema, TextFormat
-from dpmic_jax.data.source.arrow import TYPED, check_type, coded
-from dpmic_jax.data.source.base import Batch, Source, is_index
-from dpmic_jax.data.source.tally import NOTHING, Tally, tally
+from dpmic_jax.data.source.arrow_source import ArrowBatches, ArrowSource
+from dpmic_jax.data.source.base import is_index
+from dpmic_jax.data.source.parquet import ParquetSource, is_several, parquet_files, parquet_schema
 
-# Bytes of a CSV file that are parsed at a time, and of a Parquet column that are read at a time.
+# Bytes that are parsed at a time.
 BLOCK = 2**20
-# Largest record of a CSV file, in bytes: pyarrow counts the bytes of a block in 31 bits.
+# Largest record, in bytes: pyarrow counts the bytes of a block in 31 bits.
 LONGEST = 2**30
-# Records of a Parquet file that are decoded at a time.
-PIECE = 2**16
 
 _PROBLEMS = (pa.ArrowException, OSError, ValueError, LookupError, TypeError)
 
-ArrowBatches = Generator[Any, None, None]
 
-
-class FileSource(Source):
-    """A table in a file, which is opened again for every pass."""
-
-    def __init__(self, schema: Schema, path: Path):
-        # Absolute, because other processes may have another working directory.
-        self.path = self._file = path.absolute()
-        super().__init__(schema, self._present(schema, path), str(path))
-
-    @abstractmethod
-    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
-        """The names of all columns of the file."""
-
-    @property
-    def _text(self) -> TextFormat:
-        """How the texts are written."""
-        return TYPED
-
-    @abstractmethod
-    def _read(self, names: Sequence[str]) -> ArrowBatches:
-        """Record batches that have at least these columns; raises pyarrow's errors."""
-
-    @abstractmethod
-    def _broken(self) -> Exception:
-        """The error for a file that pyarrow cannot read."""
-
-    def _batches(self) -> Iterator[Any]:
-        return _quietly(self._read(self.names), self._broken)
-
-    def _count(self) -> int:
-        return sum(batch.num_rows for batch in self._batches())
-
-    def _pieces(self) -> Iterator[Batch]:
-        for batch in self._batches():
-            yield tuple(
-                coded(values, rule, self._text)
-                for values, rule in zip(self._columns(batch), self.rules, strict=True)
-            )
-
-    def _columns(self, batch: Any) -> list[Any]:
-        """The screened columns of a batch, as arrow arrays."""
-        return [batch.column(batch.schema.get_field_index(name)) for name in self.names]
-
-    def tally(self) -> dict[str, Tally]:
-        """The numbers of missing, unreadable and clipped cells of each column. Not private."""
-        totals = [NOTHING] * len(self.names)
-        for batch in self._batches():
-            columns = zip(self._columns(batch), self.rules, strict=True)
-            found = [tally(values, rule, self._text) for values, rule in columns]
-            totals = [one + other for one, other in zip(totals, found, strict=True)]
-        return dict(zip(self.names, totals, strict=True))
-
-
-class ParquetSource(FileSource):
-    """A table in a Parquet file."""
-
-    def __init__(self, schema: Schema, path: Path):
-        super().__init__(schema, path)
-        types = _parquet_schema(path)
-        for name, rule in zip(self.names, self.rules, strict=True):
-            check_type(types.field(name).type, rule, name)
-
-    def _present(self, schema: Schema, path: Path) -> tuple[str, ...]:
-        return tuple(_parquet_schema(path).names)
-
-    def _read(self, names: Sequence[str]) -> ArrowBatches:
-        # With a buffer, columns are read by pages instead of whole row groups.
-        with parquet.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
-            yield from file.iter_batches(PIECE, columns=list(names))
-
-    def _broken(self) -> Exception:
-        return _not_parquet(self._file)
-
-
-class CSVSource(FileSource):
+class CSVSource(ArrowSource):
     """A table in a text file with a header, as `schema.text` says; it may be compressed by gzip.
 
     Names and screened columns have to be in the declared encoding in the whole file. If that is
@@ -125,6 +42,13 @@ class CSVSource(FileSource):
     the longest one fits, so whether a file can be read does not depend on where in a block a record
     begins.
     """
+
+    _problems = _PROBLEMS
+
+    def __init__(self, schema: Schema, path: Path):
+        # Absolute, because other processes may have another working directory.
+        self.path = self._file = path.absolute()
+        super().__init__(schema, self._present(schema, path), str(path))
 
     @property
     def _text(self) -> TextFormat:
@@ -218,7 +142,7 @@ class CSVSource(FileSource):
         return None
 
 
-_SOURCES: dict[str, type[FileSource]] = {
+_SOURCES: dict[str, type[CSVSource | ParquetSource]] = {
     ".csv": CSVSource,
     ".tsv": CSVSource,
     ".csv.gz": CSVSource,
@@ -227,8 +151,8 @@ _SOURCES: dict[str, type[FileSource]] = {
 }
 
 
-def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
-    """The source of a .csv, .tsv or .parquet file."""
+def open_file(path: str | os.PathLike[str], schema: Schema) -> ArrowSource:
+    """The source of a .csv or .tsv file, or of one or several .parquet files."""
     if schema.patterns:  # they accept names that nobody wrote down, such as those of a record
         header_names(path, schema.text)
     return _SOURCES[_kind(Path(path))](schema, Path(path))
@@ -237,16 +161,21 @@ def open_file(path: str | os.PathLike[str], schema: Schema) -> FileSource:
 def file_schema(path: str | os.PathLike[str], text: TextFormat) -> Any:
     """The names and types of all columns of a file; text files have no types."""
     names = header_names(path, text)
-    if _kind(Path(path)) == ".parquet":
-        return _parquet_schema(Path(path))
-    return pa.schema([(name, pa.null()) for name in names])
+    if is_text_file(path):
+        return pa.schema([(name, pa.null()) for name in names])
+    return _first_schema(Path(path))
+
+
+def is_text_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a table is in a text file, whose first line has its names."""
+    return _kind(Path(path)) != ".parquet"
 
 
 def header_names(path: str | os.PathLike[str], text: TextFormat) -> tuple[str, ...]:
     """The names of all columns of a file, if they are distinct and do not look like a record."""
     path = Path(path)
-    written = _kind(path) != ".parquet"
-    names = _header(path, text) if written else tuple(_parquet_schema(path).names)
+    written = is_text_file(path)
+    names = _header(path, text) if written else tuple(_first_schema(path).names)
     if written:
         check_delimiter(path, names, text, ())
     for place, name in enumerate(names, 1):
@@ -291,21 +220,6 @@ def check_delimiter(
             )
 
 
-def _quietly(batches: ArrowBatches, broken: Callable[[], Exception]) -> Iterator[Any]:
-    """The same batches, with `broken()` in place of any error."""
-    with closing(batches):
-        while True:
-            try:
-                batch = next(batches)
-            except StopIteration:
-                return
-            except _PROBLEMS:
-                break
-            yield batch
-    # Raised outside of the `except` block, so that the first error is not its context.
-    raise broken()
-
-
 def _without_first(batches: ArrowBatches, count: int) -> ArrowBatches:
     """The same batches without the first `count` records."""
     for batch in batches:
@@ -325,6 +239,8 @@ def _as_texts(batch: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
+    if is_several(path):
+        return ".parquet"
     kind = "".join(path.suffixes[-2:]).lower()
     kind = kind if kind in _SOURCES else path.suffix.lower()
     if kind not in _SOURCES:
@@ -334,8 +250,6 @@ def _kind(path: Path) -> str:
         )
     if not path.exists():
         raise FileNotFoundError(f"no file at {path}")
-    if not path.is_file():
-        raise ValueError(f"expected {path} to be a file; pass one file with the whole table")
     return kind
 
 
@@ -404,16 +318,9 @@ def _how_to_write(setting: str, value: str) -> str:
     )
 
 
-def _parquet_schema(path: Path) -> Any:
-    try:
-        return parquet.read_schema(path)
-    except _PROBLEMS:
-        pass
-    raise _not_parquet(path)
-
-
-def _not_parquet(path: Path) -> ValueError:
-    return ValueError(f"{path} is damaged or not a Parquet file; write it again")
+def _first_schema(path: Path) -> Any:
+    """The names and types of the first Parquet file of a path."""
+    return parquet_schema(parquet_files(path)[0])
 
 
 def _not_text(path: Path, text: TextFormat) -> ValueError:

@@ -14,6 +14,7 @@ import numpy as np
 from dpmic_jax.data.schema import TextFormat
 from dpmic_jax.data.source.base import is_index
 from dpmic_jax.data.source.memory import Held, held_columns
+from dpmic_jax.data.source.streamed import is_streamed
 
 # Kinds as in a bounds file; None if the type says nothing, "ignored" if it cannot be screened.
 Kinds = dict[str, str | None]
@@ -34,12 +35,38 @@ def column_kinds(data: Any, text: TextFormat = _USUAL) -> Kinds:
       data: a table, as for `open_source`.
       text: how it is written, if it is a text file.
     """
-    if not isinstance(data, str | os.PathLike):
-        return _named({name: _held(column) for name, column in held_columns(data).items()})
-    # Imported here: pyarrow is an optional dependency, and takes a while to import.
-    from dpmic_jax.data.source.files import file_schema
+    if isinstance(data, str | os.PathLike) or is_streamed(data):
+        return arrow_kinds(arrow_schema(data, text))
+    return _named({name: _held(column) for name, column in held_columns(data).items()})
 
-    return arrow_kinds(file_schema(data, text))
+
+def arrow_schema(data: Any, text: TextFormat = _USUAL) -> Any:
+    """The names and Arrow types of all columns of a table, without reading a value.
+
+    A column without a type, such as those of a text file or of a list, has the type null.
+
+    Args:
+      data: a table, as for `open_source`.
+      text: how it is written, if it is a text file.
+
+    Returns:
+      A `pyarrow.Schema`.
+    """
+    # Imported here: pyarrow is an optional dependency, and takes a while to import.
+    if isinstance(data, str | os.PathLike):
+        from dpmic_jax.data.source.files import file_schema
+
+        return file_schema(data, text)
+    if is_streamed(data):
+        from dpmic_jax.data.source.streams import open_reader
+
+        return open_reader(data).schema
+    import pyarrow as pa
+
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return frame.head(0).to_arrow().schema
+    return pa.schema([(name, pa.null()) for name in held_columns(data)])
 
 
 def arrow_kinds(types: Any) -> Kinds:
@@ -80,6 +107,7 @@ def _arrow(kind: Any) -> str | None:
         (pa.types.is_decimal, "number"),
         (pa.types.is_date, "date"),
         (pa.types.is_duration, "duration"),
+        (pa.types.is_interval, "duration"),
         (_is_text, "nominal"),
     ):
         if test(kind):

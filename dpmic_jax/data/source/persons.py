@@ -114,6 +114,10 @@ class PersonSource(Source):
             raise TypeError("a table is not pickled with the key by which records are drawn")
         return {**self.__dict__, "_last": None}
 
+    def identity(self) -> list[str | int]:
+        """That of the table."""
+        return self._table.identity()
+
     def validate(self) -> int:
         """Check the structure of the table, and return r times the number of its persons."""
         persons = self._persons()
