@@ -150,12 +150,10 @@ def _add_lane_by_lane(add, total, picks, cells, number):
 
 def _pick(
     table: Integer[Array, "sizes columns n"],
-    size: Integer[Array, "*lanes"],
-    column: Integer[Array, "*lanes"],
-) -> Integer[Array, "*lanes n"]:
-    """Codes of a column in a size, for every lane."""
-    if column.ndim:
-        return table.at[size, column].get(mode="promise_in_bounds")
+    size: Integer[Array, ""],
+    column: Integer[Array, ""],
+) -> Integer[Array, " n"]:
+    """Codes of a column in a size."""
     return lax.dynamic_slice(table, (size, column, jnp.int32(0)), (1, 1, table.shape[2]))[0, 0]
 
 
