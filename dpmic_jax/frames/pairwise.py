@@ -15,7 +15,7 @@ from dpmic_jax.frames.result import Pairwise
 from dpmic_jax.inference.multiple_testing import Control, FalseDiscovery
 from dpmic_jax.inference.tables import Rng, TableTest
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Measure
 from dpmic_jax.mic.mixed import MixedScorer
 from dpmic_jax.mic.statistics import MICe, MICr, Statistic

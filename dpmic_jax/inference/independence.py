@@ -17,7 +17,7 @@ from dpmic_jax.data.limits import Column, Limits
 from dpmic_jax.data.table import FEWEST_RECORDS
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key
 from dpmic_jax.inference import monte_carlo
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.statistics import BinnedTable, MICr, Statistic
 

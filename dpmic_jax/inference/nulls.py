@@ -21,7 +21,7 @@ from jaxtyping import Float
 
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
 from dpmic_jax.inference import monte_carlo, shuffling
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.grids import Grid
 from dpmic_jax.mic.statistics import MICe

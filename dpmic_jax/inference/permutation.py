@@ -40,7 +40,7 @@ from dpmic_jax.inference.independence import (
     check_columns,
     renumbered,
 )
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Measure, mic
 from dpmic_jax.mic.distance import MOST_RECORDS
 from dpmic_jax.mic.statistics import (

@@ -23,7 +23,7 @@ from tqdm import tqdm
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
 from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device, backend
 from dpmic_jax.mic.characteristic import Measure
 from dpmic_jax.mic.coding import (
     Codes,
@@ -33,7 +33,8 @@ from dpmic_jax.mic.coding import (
     RefinedCodes,
     cheaper_codes,
 )
-from dpmic_jax.mic.kernel import BucketCounts, Layout, count
+from dpmic_jax.mic.kernel import BucketCounts, counting_of
+from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Call, Program, compiled, on_devices
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains, exact_gains
@@ -190,11 +191,12 @@ class _Tiles:
     ):
         self._mesh, self._workers = Mesh(np.array(devices), ("pairs",)), batch.workers(devices)
         self._n, self._pairs, self._draws, self._key = table.n, pairs, draws, key
-        codes = cheaper_codes(table.masters, table.rows)
+        platform = devices[0].platform
+        codes = cheaper_codes(table.masters, table.rows, backend(platform))
         self._empty = codes.empty if isinstance(codes, RefinedCodes) else ()
         self._records = jax.tree.leaves(codes)[0].shape[-1]  # with padding
         room = max(1, SHUFFLE_BYTES // (_BYTES_PER_RECORD * self._records))
-        layout = batch.layout_for(table.grids, PLANNED_LANES, devices[0].platform)
+        layout = batch.layout_for(table.grids, PLANNED_LANES, platform)
         # A power of two: a layout is compiled, and few layouts serve tables of all sizes.
         layout = layout._replace(pairs=min(layout.pairs, 1 << (room.bit_length() - 1)))
         self._room, self._tile = layout.pairs, min(tile, layout.pairs)
@@ -286,7 +288,7 @@ def _count_sides(
         if edges
         else DirectCodes(masters, rows)
     )
-    return count(table, lane, lane + np.int32(layout.pairs), number, n, layout=layout)
+    return counting_of(layout)(table, lane, lane + np.int32(layout.pairs), number, n, layout=layout)
 
 
 def _counting(layout: Layout) -> Program:

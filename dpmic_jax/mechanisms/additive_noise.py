@@ -51,7 +51,7 @@ from dpmic_jax.mechanisms.release import (
     release_of,
 )
 from dpmic_jax.mic import batch
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import integer_mic
 from dpmic_jax.mic.statistics import BinnedTable, MICe, MICr
 from dpmic_jax.mic.ties import RandomTies

@@ -20,7 +20,7 @@ from dpmic_jax.dp.accounting.events import Event, Guarantee, ReplaceOne
 from dpmic_jax.dp.rng.keys import event_key
 from dpmic_jax.mechanisms.inputs import Held, held_pair, held_table
 from dpmic_jax.mechanisms.release import Key, PrivateValue
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, ReleaseCharge, charged_release
 
 Released = TypeVar("Released", bound=PrivateValue)

@@ -29,7 +29,7 @@ from dpmic_jax.mechanisms import deconvolution
 from dpmic_jax.mechanisms.base import OnBounds, Positions, Settings
 from dpmic_jax.mechanisms.deconvolution import Design
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.binning import by_range
 from dpmic_jax.mic.characteristic import Characteristic
 from dpmic_jax.runs.charged import ChargedRun

@@ -25,7 +25,7 @@ from dpmic_jax.mechanisms.additive_noise import MICeLap, MICrLap, OnMICr
 from dpmic_jax.mechanisms.base import Positions, Settings
 from dpmic_jax.mechanisms.release import PrivateValue, add_noise
 from dpmic_jax.mic import batch
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.binning import codes
 from dpmic_jax.mic.characteristic import Values, characteristic, mic
 from dpmic_jax.mic.grids import Bucket

@@ -31,7 +31,7 @@ from dpmic_jax.mechanisms.additive_noise import LaplaceNoise
 from dpmic_jax.mechanisms.base import OnBounds, Positions, Settings
 from dpmic_jax.mechanisms.histogram import cell_counts
 from dpmic_jax.mechanisms.release import Release
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.variation import variation
 from dpmic_jax.runs.charged import ChargedRun
 

@@ -1,54 +1,78 @@
 """Run the tile's programs over many pairs: on the cores of a CPU, on a GPU, on many devices."""
 
 import itertools
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Int
 
+from dpmic_jax.mic import backends, numpy_scorer
 from dpmic_jax.mic import kernel as tiles
-from dpmic_jax.mic import numpy_scorer
+from dpmic_jax.mic.backends import Backend, Device
 from dpmic_jax.mic.coding import Codes, cheaper_codes, refined_codes
-from dpmic_jax.mic.distance import kind_of, length_price, steps
+from dpmic_jax.mic.distance import Steps, kind_of, length_price, steps
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
-from dpmic_jax.mic.kernel import Layout
+from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.numpy_scorer import FewScorer
-from dpmic_jax.mic.programs import Call, compiled_together, on_devices
+from dpmic_jax.mic.padding import rung
+from dpmic_jax.mic.programs import SPLIT, Call, Program, compiled_together, on_devices
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains
 
-Device = Any  # jax.Device, which static checkers do not take for a type
-
-# Side by side: what fills the vector units and caches of a CPU core, or a GPU.
-LANES = {"cpu": 64}
-MORE_LANES = 8192
 # What the counts of a tile should take at least, so that calling programs costs little beside
 # running them, and at most.
 TILE_BYTES = 2**23, 2**30
 _COMPILE_COUNTING = 0.4  # seconds
+# Tiles under way where one core alone does not work on each.
+WORKERS = 2
 _COUNTED_TWICE = 10**5  # records of a table that is, at most
 
 
-def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
+def layout_for(
+    grids: tuple[Grid, ...],
+    pairs: int,
+    platform: str,
+    *,
+    tile: int = 2**31,
+    memory: int | None = None,
+) -> Layout:
     """How to lay out a plan for about `pairs` pairs a device.
 
-    The room of a CPU's tile does not depend on how many there are: one program serves all.
+    The room of a CPU's tile does not depend on how many there are: one program serves all. Other
+    devices score as many pairs at a time as fit in so many bytes of memory, and at most `tile`.
     """
-    lanes = LANES.get(platform, MORE_LANES)
-    room = lanes // 2 if platform == "cpu" else min(lanes // 2, 1 << (pairs - 1).bit_length())
-    layout = Layout(buckets(grids, pairs), room, lanes, platform == "cpu")
+    backend = backends.backend(platform)
+    chosen, lanes = buckets(grids, pairs, backend.seconds), backend.lanes
+    if not backend.lane_by_lane:
+        return _layout_at_once(
+            Layout(chosen, min(pairs, tile), lanes, False, backend.triton),
+            memory or backend.memory,
+        )
+    layout = Layout(chosen, lanes // 2, lanes, True)
     least, most = (size // 4 for size in TILE_BYTES)
-    while platform == "cpu" and layout.pairs < 4 * lanes and 2 * layout.cells <= least:
+    while layout.pairs < 4 * lanes and 2 * layout.cells <= least:
         layout = layout._replace(pairs=2 * layout.pairs)
     while layout.pairs > 1 and layout.cells > most:
         layout = layout._replace(pairs=layout.pairs // 2)
     return layout
+
+
+def _layout_at_once(layout: Layout, memory: int) -> Layout:
+    """As few tiles as fit in memory, of even size, on a rung so that programs are shared."""
+    one = layout._replace(pairs=1)
+    largest = max(map(one.cells_of, one.buckets))
+    held = 4 * (one.cells + 4 * largest)
+    most = max(1, min(memory // (2 * WORKERS * held), (2**31 - 1) // largest))
+    tiles = -(-layout.pairs // most)
+    return layout._replace(pairs=min(most, rung(-(-layout.pairs // tiles), 4)))
 
 
 def score_pairs(
@@ -82,19 +106,22 @@ def scorer(
     if not devices and numpy_scorer.seconds(cut.grids, cut.n, pairs) < compiling:
         return numpy_scorer.FewScorer(cut, gains)
     devices = devices or jax.devices()[:1]
-    parts = [
-        Scorer(
-            _codes(some),
-            some.grids,
-            gains,
-            n=cut.n,
-            devices=devices,
-            tile=tile,
-            pairs=pairs,
-            bins=some.bins,
+    parts: list[Scorer] = []
+    for some in _counted_together(cut):
+        # No more room than the tiles have that all parts take.
+        room = min([tile, *(part.layout.pairs for part in parts if not part.layout.lane_by_lane)])
+        parts.append(
+            Scorer(
+                _codes(some, backends.backend(devices[0].platform)),
+                some.grids,
+                gains,
+                n=cut.n,
+                devices=devices,
+                tile=room,
+                pairs=pairs,
+                bins=some.bins,
+            )
         )
-        for some in _counted_together(cut)
-    ]
     return parts[0] if len(parts) == 1 else ScorerOfParts(parts)
 
 
@@ -111,10 +138,10 @@ def _counted_together(cut: BinnedTable) -> list[BinnedTable]:
     return [cut.of_grids(merged), cut.of_grids(others)]
 
 
-def _codes(cut: BinnedTable) -> Codes:
+def _codes(cut: BinnedTable, backend: Backend) -> Codes:
     if all(grid.parts <= 1 for grid in cut.grids):
         return refined_codes(cut.masters, cut.rows)  # whose program serves more numbers of records
-    return cheaper_codes(cut.masters, cut.rows)
+    return cheaper_codes(cut.masters, cut.rows, backend)
 
 
 def seconds(grids: tuple[Grid, ...], n: int, pairs: int) -> float:
@@ -139,24 +166,37 @@ class Optimiser:
         bins: Int[np.ndarray, " columns"] | None = None,
     ):
         _keep_memory()
-        self._layout, self._devices, self._gains = layout, mesh.size, gains
+        self.layout, self._devices, self._gains = layout, mesh.size, gains
         number = np.zeros(mesh.size, np.int32)
         # Only grids that are scored by their distance need to know n.
-        of_distance = on_devices(mesh, steps(n)) if n else None
+        of_distance = on_devices(mesh, self._steps(n)) if n else None
         self._tables = [gains if some.parts != 1 else of_distance for some in layout.buckets]
         self._splitting = None if n is None or bins is None else _splitting(bins, n)
 
         def call(bucket: Bucket, table: Any) -> Call:
             lanes = layout.room(bucket) * mesh.size
             counts = _shaped(lanes, bucket.master, bucket.rows)
-            program = tiles.optimising_program(bucket, layout.lanes_of(bucket))
+            program = tiles.optimising_program(
+                bucket,
+                layout.lanes_of(bucket),
+                together=not layout.lane_by_lane,
+                by_triton=layout.triton,
+            )
             own = [_shaped(lanes, 2)] * bucket.by_kinds
             return program, (counts, number, table, *own)
 
         # Compiled before the threads start, which would each trace the programs for themselves.
-        calls = map(call, layout.buckets, self._tables)
-        found = compiled_together(mesh, [*others, *calls])
+        calls = [*others, *map(call, layout.buckets, self._tables)]
+        if not layout.lane_by_lane:
+            calls.append((_JOINING, (self._joined_shapes(),)))
+        found = compiled_together(mesh, calls)
         self.others, self._programs = found[: len(others)], found[len(others) :]
+
+    def _steps(self, n: int) -> Steps:
+        """The values of t: padded where they are looped over, and not where all are tried."""
+        found = steps(n)
+        all_ = len(found.weights) if self.layout.lane_by_lane else int(found.number)
+        return found._replace(weights=found.weights[:all_])
 
     def __call__(
         self,
@@ -165,19 +205,35 @@ class Optimiser:
         both: tuple[Int[np.ndarray, " room_of_all"], ...] = (),
     ) -> Int[np.ndarray, "entries 2 some"]:
         """Information (`kernel.entries`) of `number` pairs on each device, of columns `both`."""
-        layout = self._layout
+        layout = self.layout
         found = [
             program(some, 2 * len(bucket.grids) * number, table, *self._of_lanes(bucket, both))
             for program, some, bucket, table in zip(
-                self._programs, counts, layout.buckets, self._tables, strict=True
+                self._programs, counts, layout.buckets, self._tables, strict=False
             )
         ]
-        by_device = [np.split(np.asarray(some), self._devices) for some in found]
+        by_device = self._fetched(found)
         parts = [
             tiles.entries(layout, [some[i] for some in by_device], int(each), self._gains)
             for i, each in enumerate(number)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+    def _joined_shapes(self) -> tuple[jax.ShapeDtypeStruct, ...]:
+        shapes = map(self.layout.shape, self.layout.buckets)
+        return tuple(_shaped(turns * self._devices, *rest) for turns, *rest in shapes)
+
+    def _fetched(self, found: Sequence[jax.Array]) -> list[list[Int[np.ndarray, "_ _ _"]]]:
+        """What each device has found, bucket by bucket: off a GPU in one array, as each waits."""
+        layout, devices = self.layout, self._devices
+        if layout.lane_by_lane:
+            return [np.split(np.asarray(some), devices) for some in found]
+        shapes = [layout.shape(bucket) for bucket in layout.buckets]
+        joined = np.asarray(self._programs[-1](tuple(found))).reshape(devices, -1)
+        parts = np.split(joined, np.cumsum([math.prod(shape) for shape in shapes])[:-1], axis=1)
+        return [
+            list(part.reshape(devices, *shape)) for part, shape in zip(parts, shapes, strict=True)
+        ]
 
     def _of_lanes(
         self, bucket: Bucket, both: tuple[Int[np.ndarray, " room_of_all"], ...]
@@ -188,8 +244,16 @@ class Optimiser:
         merged, (kinds, prices) = np.stack(both, axis=1), self._splitting
         found = np.stack([kinds[merged], prices[merged[:, ::-1]]], axis=2)
         found = found.reshape(self._devices, -1, 2)
-        more = self._layout.room(bucket) - found.shape[1]
+        more = self.layout.room(bucket) - found.shape[1]
         return [np.pad(found, ((0, 0), (0, more), (0, 0))).reshape(-1, 2)]
+
+
+def joined(found: tuple[jax.Array, ...]) -> jax.Array:
+    """Arrays of numbers as one."""
+    return jnp.concatenate([some.reshape(-1) for some in found])
+
+
+_JOINING = Program(joined, (), (SPLIT,), SPLIT)
 
 
 def _splitting(
@@ -241,29 +305,51 @@ class Scorer:
         bins: Int[np.ndarray, " columns"] | None = None,
     ):
         mesh = Mesh(np.array(devices), ("pairs",))
-        self._layout = layout_for(grids, -(-pairs // mesh.size), devices[0].platform)
+        platform, memory = devices[0].platform, backends.memory_of(devices[0])
+        each = -(-pairs // mesh.size)
+        self.layout = layout_for(grids, each, platform, tile=tile, memory=memory)
         self._devices, self.workers = mesh.size, workers(devices)
-        self.most = mesh.size * min(tile, self._layout.pairs)  # pairs of a tile
-        self._n = np.int32(n)
-        self._columns, gains = on_devices(mesh, (columns, gains))
-        spots, number = _shaped(self._layout.pairs * mesh.size), _shaped(mesh.size)
-        counting = tiles.counting_program(self._layout)
+        self.most = mesh.size * min(tile, self.layout.pairs)  # pairs of a tile
+        self._columns, gains, self._n = on_devices(mesh, (columns, gains, np.int32(n)))
+        spots, number = _shaped(self.layout.pairs * mesh.size), _shaped(mesh.size)
+        counting = tiles.counting_program(self.layout)
         call = counting, (self._columns, spots, spots, number, self._n)
         distance = any(grid.parts == 1 for grid in grids)
         self._optimise = Optimiser(
-            self._layout, mesh, gains, [call], n=n if distance else None, bins=bins
+            self.layout, mesh, gains, [call], n=n if distance else None, bins=bins
         )
         (self._count,) = self._optimise.others
+        self._like_this = partial(
+            Scorer, self._columns, grids, gains, n=n, devices=devices, pairs=pairs, bins=bins
+        )
 
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
         """Information in units of 2^-26 bits (`kernel.entries`), tile by tile."""
-        yield from in_order(self.run, even_tiles(pairs, self.most, self.workers), self.workers)
+        yield from in_order(self.run, self.tiles(pairs, self.most), self.workers)
+
+    def tiles(self, pairs: Int[np.ndarray, "pairs 2"], most: int) -> list[Int[np.ndarray, "_ 2"]]:
+        """Tiles of at most `most` pairs: for every core of a CPU, and few for what takes all."""
+        return even_tiles(pairs, most, self.workers if self.layout.lane_by_lane else 1)
 
     def run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
-        """Information of one tile."""
-        share = share_out(pairs, self._devices, self._layout.pairs)
+        """Information of one tile; of its halves where the device has too little memory."""
+        try:
+            return self._run(pairs)
+        except jax.errors.JaxRuntimeError as error:
+            least = self.layout.lane_by_lane or self.layout.pairs == 1
+            if least or "RESOURCE_EXHAUSTED" not in str(error):
+                raise
+        tiles = self._with_less.tiles(pairs, self._with_less.most)
+        return np.concatenate([self._with_less.run(tile) for tile in tiles], axis=2)
+
+    @cached_property
+    def _with_less(self) -> "Scorer":
+        return self._like_this(tile=self.layout.pairs // 2)
+
+    def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
+        share = share_out(pairs, self._devices, self.layout.pairs)
         counts = self._count(self._columns, *share, self._n)
         return self._optimise(counts, share.number, share[:2])
 
@@ -272,17 +358,18 @@ class ScorerOfParts:
     """Scorers of parts of one plan, which take the same tiles."""
 
     def __init__(self, parts: Sequence[Scorer]):
-        self._parts = parts
+        self.parts, self.most = parts, min(part.most for part in parts)
+        self.tiles = parts[0].tiles
 
     def __call__(
         self, pairs: Int[np.ndarray, "pairs 2"]
     ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
         """Information in units of 2^-26 bits (`kernel.entries`), tile by tile."""
-        most, workers = min(part.most for part in self._parts), self._parts[0].workers
-        yield from in_order(self._run, even_tiles(pairs, most, workers), workers)
+        workers = self.parts[0].workers
+        yield from in_order(self._run, self.tiles(pairs, self.most), workers)
 
     def _run(self, pairs: Int[np.ndarray, "some 2"]) -> Int[np.ndarray, "entries 2 some"]:
-        return np.concatenate([part.run(pairs) for part in self._parts])
+        return np.concatenate([part.run(pairs) for part in self.parts])
 
 
 def even_tiles(
@@ -300,7 +387,7 @@ def workers(devices: Sequence[Device]) -> int:
     or several devices, are kept busy by two.
     """
     alone = len(devices) == 1 and devices[0].platform == "cpu"
-    return (os.cpu_count() or 1) if alone else 2
+    return (os.cpu_count() or 1) if alone else WORKERS
 
 
 class Share(NamedTuple):

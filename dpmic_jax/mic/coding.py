@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Integer
 
+from dpmic_jax.mic.backends import CPU, Backend
 from dpmic_jax.mic.binning import Partitions, codes
 from dpmic_jax.mic.padding import decade, decade_if_small, rung
 
@@ -100,14 +101,14 @@ def filled(
     return room
 
 
-def cheaper_codes(masters: Partitions, rows: Partitions) -> Codes:
-    """Whichever way counts faster, by nanoseconds a record and a cell measured on one core.
+def cheaper_codes(masters: Partitions, rows: Partitions, backend: Backend = CPU) -> Codes:
+    """Whichever way counts faster on a kind of device.
 
     The same way for all n of a rung, so that they share a program.
     """
     (columns, grids, _), n = rows.edges.shape, decade(rows.fine.shape[1])
     cells = (1 + max(map(len, masters.cuts))) * (1 + max(map(len, rows.cuts)))
     codes_fit = n * columns * (grids + masters.edges.shape[1]) <= DIRECT_BYTES
-    if codes_fit and n * grids < n + 5 * cells:
+    if codes_fit and backend.counts_directly(n, grids, cells):
         return direct_codes(masters, rows)
     return refined_codes(masters, rows)

@@ -265,8 +265,8 @@ def _largest(
 
             one, other = _over_parts(add, (of_part, near), (_BLOCK, n.shape[1]))
             scaled = (number + k) * total
-            one += _weighted(weight, jnp.abs(scaled - number * n))
-            other += _weighted(weight, jnp.abs(scaled - k * n))
+            one += weighted(weight, jnp.abs(scaled - number * n))
+            other += weighted(weight, jnp.abs(scaled - k * n))
             found = jnp.where(k <= number, jnp.minimum(one, other), _MOST)
             return jnp.minimum(smallest, found.min(axis=0))
 
@@ -296,7 +296,7 @@ def _over_parts(
     return lax.fori_loop(0, len(parts[0]) // _TOGETHER, some, (zeros, zeros))
 
 
-def _weighted(
+def weighted(
     weight: Integer[Array, "steps 1"], value: Integer[Array, "steps lanes"]
 ) -> Integer[Array, "steps lanes"]:
     """weight * value / 2^8, rounded down, in 32 bits."""

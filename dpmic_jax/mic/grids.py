@@ -204,7 +204,7 @@ def run_seconds(bucket: Bucket, pairs: int) -> float:
     return 2 * pairs * len(bucket.grids) * nanoseconds / 1e9
 
 
-def _seconds(bucket: Bucket, pairs: int) -> float:
+def cpu_seconds(bucket: Bucket, pairs: int) -> float:
     """A price of a bucket, which only steers how grids are grouped: results do not depend on it.
 
     Compiling counts for less, as compiled programs are kept and used again.
@@ -212,24 +212,29 @@ def _seconds(bucket: Bucket, pairs: int) -> float:
     return 0.6 * compile_seconds(bucket) + run_seconds(bucket, pairs)
 
 
-def buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
+def buckets(
+    grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket, int], float] = cpu_seconds
+) -> tuple[Bucket, ...]:
     """Group neighbouring grids so that compiling and running about `pairs` pairs take least time.
 
     Few pairs want few, padded programs; many pairs want tight ones. Tables of some number of
-    pairs share programs: the next power of 8 is planned for.
+    pairs share programs: the next power of 8 is planned for. `seconds` is the price of a bucket.
     """
     merged = tuple(grid for grid in grids if grid.parts > 1)
     others = tuple(Bucket((grid,)) for grid in grids if grid.parts <= 1)
-    return (*_buckets(merged, 8 ** max(1, math.ceil(math.log(pairs, 8)))), *others)
+    planned = 8 ** max(1, math.ceil(math.log(pairs, 8)))
+    return (*_buckets(merged, planned, seconds), *others)
 
 
 @lru_cache(maxsize=256)
-def _buckets(grids: tuple[Grid, ...], pairs: int) -> tuple[Bucket, ...]:
+def _buckets(
+    grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket, int], float]
+) -> tuple[Bucket, ...]:
     """Shortest path over the places where the plan may be split."""
     best: list[tuple[float, tuple[Bucket, ...]]] = [(0.0, ())]
     for stop in range(1, len(grids) + 1):
         options = (
-            (best[start][0] + _seconds(bucket, pairs), (*best[start][1], bucket))
+            (best[start][0] + seconds(bucket, pairs), (*best[start][1], bucket))
             for start in range(stop)
             for bucket in [Bucket(grids[start:stop])]
         )

@@ -9,53 +9,21 @@ with the first column merged and the second fixed, then the other way round.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Integer
 
-from dpmic_jax.mic import counting
+from dpmic_jax.mic import at_once, counting
 from dpmic_jax.mic.coding import BLOCK, Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.distance import Steps, nominal_distance, split_distance
-from dpmic_jax.mic.grids import Bucket, Grid, masters
-from dpmic_jax.mic.optimise import at_most, best_information, lanes_in_one_thread
-from dpmic_jax.mic.padding import rung
+from dpmic_jax.mic.grids import Bucket
+from dpmic_jax.mic.layout import Layout
+from dpmic_jax.mic.optimise import at_most, best_information, table_information
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program
 from dpmic_jax.mic.xlogx import Gains
-
-
-class Layout(NamedTuple):
-    """How a plan is laid out on a device; it changes the speed, never the result."""
-
-    buckets: tuple[Bucket, ...]
-    pairs: int  # room in a tile
-    lanes: int  # that are optimised side by side, at most
-    lane_by_lane: bool  # counted so: a CPU is three times faster that way, a GPU starves
-
-    @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grids of the plan, in the order in which their scores are returned."""
-        return tuple(grid for bucket in self.buckets for grid in bucket.grids)
-
-    def lanes_of(self, bucket: Bucket) -> int:
-        """Lanes that are optimised side by side."""
-        if not self.lane_by_lane or bucket.parts <= 1:
-            return self.lanes
-        return lanes_in_one_thread(bucket.rows, bucket.master, bucket.parts, self.lanes)
-
-    def room(self, bucket: Bucket) -> int:
-        """Lanes that a bucket has room for, on a rung to share programs."""
-        lanes = self.lanes_of(bucket)
-        return lanes * rung(-(-2 * self.pairs * len(bucket.grids) // lanes), 3)
-
-    @property
-    def cells(self) -> int:
-        """Of all counts of a tile."""
-        return sum(self.room(one) * one.master * one.rows for one in self.buckets)
-
 
 # Of every lane's grid.
 Counts = Integer[Array, "lanes master rows"]
@@ -67,19 +35,37 @@ Information = Integer[Array, "turns sizes side_by_side"]
 def counting_program(layout: Layout) -> Program:
     """`count`, for a tile that is split over devices by its pairs."""
     inputs = EVERYWHERE, SPLIT, SPLIT, SPLIT, EVERYWHERE
-    return Program(count, (("layout", layout),), inputs, SPLIT)
+    return Program(counting_of(layout), (("layout", layout),), inputs, SPLIT)
 
 
-def optimising_program(bucket: Bucket, lanes: int) -> Program:
-    """What scores the lanes of a bucket, which are split over devices."""
+def counting_of(layout: Layout) -> Callable[..., BucketCounts]:
+    """`count`, or what does the same for a device that takes all lanes at once."""
+    return count if layout.lane_by_lane else at_once.count
+
+
+def optimising_program(
+    bucket: Bucket, lanes: int, *, together: bool = False, by_triton: bool = False
+) -> Program:
+    """What scores the lanes of a bucket, which are split over devices.
+
+    Args:
+      bucket: the grids.
+      lanes: how many are scored side by side.
+      together: by the programs for devices that take all lanes at once.
+      by_triton: which have a kernel of their own for OptimizeAxis.
+    """
     inputs, settings = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
     if bucket.parts == 0:
-        return Program(tables, settings, inputs, SPLIT)
+        return Program(at_once.tables if together else tables, settings, inputs, SPLIT)
     if bucket.by_kinds:
-        return Program(nominal_distances, settings, (*inputs, SPLIT), SPLIT)
+        function = at_once.nominal_distances if together else nominal_distances
+        return Program(function, settings, (*inputs, SPLIT), SPLIT)
     if bucket.parts == 1:
-        return Program(distances, settings, inputs, SPLIT)
-    return Program(optimise, (("parts", bucket.parts), ("lanes", lanes)), inputs, SPLIT)
+        return Program(at_once.distances if together else distances, settings, inputs, SPLIT)
+    settings = (("parts", bucket.parts), *settings)
+    if not together:
+        return Program(optimise, settings, inputs, SPLIT)
+    return Program(at_once.optimise, (*settings, ("by_triton", by_triton)), inputs, SPLIT)
 
 
 def count(
@@ -132,7 +118,7 @@ def _count_directly(
     both = jnp.stack([first, second], axis=1)
     record = (jnp.arange(columns.rows.shape[2], dtype=jnp.int32) < n).astype(jnp.int32)
     found = []
-    for bucket, columns_of, rows in _spots(layout):
+    for bucket, columns_of, rows in layout.spots():
         shape = layout.pairs, len(bucket.grids), 2
         # What each lane counts: size and column that is merged, size and column that is fixed.
         picks = [
@@ -146,10 +132,7 @@ def _count_directly(
 
         cells = bucket.master * bucket.rows
         total = jnp.zeros(layout.room(bucket) * cells, jnp.int32)
-        if layout.lane_by_lane:
-            total = _add_lane_by_lane(add, total, picks, cells, 2 * shape[1] * number[0])
-        else:
-            total = _add_grid_by_grid(add, total, picks, cells)
+        total = _add_lane_by_lane(add, total, picks, cells, 2 * shape[1] * number[0])
         found.append(total.reshape(-1, bucket.master, bucket.rows))
     return tuple(found)
 
@@ -165,25 +148,12 @@ def _add_lane_by_lane(add, total, picks, cells, number):
     return lax.fori_loop(0, number, lane, total)
 
 
-def _add_grid_by_grid(add, total, picks, cells):
-    pairs, grids, sides = picks[0].shape
-    first = np.arange(pairs * grids * sides, dtype=np.int32).reshape(pairs, grids, sides) * cells
-
-    def grid(i, total):
-        of_grid = [lax.dynamic_index_in_dim(some, i, 1, keepdims=False) for some in (*picks, first)]
-        return add(total, of_grid[:4], of_grid[4])
-
-    return lax.fori_loop(0, grids, grid, total)
-
-
 def _pick(
     table: Integer[Array, "sizes columns n"],
-    size: Integer[Array, "*lanes"],
-    column: Integer[Array, "*lanes"],
-) -> Integer[Array, "*lanes n"]:
-    """Codes of a column in a size, for every lane."""
-    if column.ndim:
-        return table.at[size, column].get(mode="promise_in_bounds")
+    size: Integer[Array, ""],
+    column: Integer[Array, ""],
+) -> Integer[Array, " n"]:
+    """Codes of a column in a size."""
     return lax.dynamic_slice(table, (size, column, jnp.int32(0)), (1, 1, table.shape[2]))[0, 0]
 
 
@@ -268,7 +238,7 @@ def _read_off(
     merged, fixed = jnp.stack([first, second]), jnp.stack([second, first])
     before = counting.prefix(total)
     found = []
-    for bucket, columns, rows in _spots(layout):
+    for bucket, columns, rows in layout.spots():
         counts = counting.read_off(
             before,
             edges.masters[columns][:, merged, : bucket.master + 1],
@@ -276,17 +246,6 @@ def _read_off(
         )
         found.append(counts.reshape(-1, bucket.master, bucket.rows))
     return found
-
-
-def _spots(layout: Layout) -> Iterator[tuple[Bucket, Array, Array]]:
-    """Each bucket, with where the tables of codes or edges have its masters and rows."""
-    place = {size: index for index, size in enumerate(masters(layout.grids))}
-    begin = 0
-    for bucket in layout.buckets:
-        columns = np.array([place[grid.columns] for grid in bucket.grids], np.int32)
-        rows = np.arange(begin, begin + len(bucket.grids), dtype=np.int32)
-        begin += len(bucket.grids)
-        yield bucket, jnp.asarray(columns), jnp.asarray(rows)
 
 
 def optimise(
@@ -367,15 +326,8 @@ def tables(counts: Counts, number: Integer[Array, "1"], gains: Gains, *, lanes: 
       lanes: how many run side by side; static.
     """
 
-    def told(axes: tuple[int, ...], some: Counts) -> Array:
-        """Sum of phi over what is left of the counts when they are added up over some axes."""
-        merged = gains.prepare(some.sum(axis=axes, dtype=jnp.int32))
-        return gains.phi(merged).reshape(lanes, -1).sum(axis=1)
-
     def turn(i):
-        some = lax.dynamic_slice_in_dim(counts, i * lanes, lanes)
-        columns, rows = told((), some) - told((2,), some), told((1, 2), some) - told((1,), some)
-        return jnp.maximum(gains.units(columns + rows), 0)
+        return table_information(lax.dynamic_slice_in_dim(counts, i * lanes, lanes), gains)
 
     return _in_turns(turn, counts, number, 1, lanes)
 

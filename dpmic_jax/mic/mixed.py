@@ -19,7 +19,7 @@ from tqdm import tqdm
 from dpmic_jax.data.limits import Column, Limits, NominalLimits
 from dpmic_jax.mic import batch, binning
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.binning import Ties
 from dpmic_jax.mic.characteristic import Characteristic, Entries, Measure
 from dpmic_jax.mic.grids import Grid, cells

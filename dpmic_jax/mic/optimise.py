@@ -36,7 +36,11 @@ def lanes_in_one_thread(rows: int, master: int, parts: int, most: int) -> int:
 
 
 def best_information(
-    edge_counts: Int[Array, "edges rows_and_sum lanes"], parts: int, gains: Gains
+    edge_counts: Int[Array, "edges rows_and_sum lanes"],
+    parts: int,
+    gains: Gains,
+    *,
+    at_once: bool = False,
 ) -> Int[Array, "sizes lanes"]:
     """Most mutual information that 2, 3, ..., `parts` merged columns can keep.
 
@@ -49,12 +53,15 @@ def best_information(
       edge_counts: records of each row, and of all, before each edge of the master columns.
       parts: the most columns to merge into; static, at least 2.
       gains: how phi is evaluated.
+      at_once: for a device that takes all lanes at once: in loops of known length, and not in
+        blocks that fit a cache; static.
 
     Returns:
       Information in units of 2^-26 bits, entry i for i + 2 parts: `at_most` ends the work, on the
       host, where nothing has to be compiled for it.
     """
-    edges, reach = gains.prepare(edge_counts), _more_parts if parts > 2 else _two_parts
+    more = partial(_more_parts, at_once=at_once)
+    edges, reach = gains.prepare(edge_counts), more if parts > 2 else _two_parts
     # What lies before the first edge: zeros to begin with, once the edges are known. XLA also
     # spreads over threads what can be computed at a time, if that is more than eight arrays.
     reached = reach(edges, edge_counts[0, 0], parts, gains)
@@ -70,6 +77,20 @@ def at_most(
     """
     found = np.maximum.accumulate(np.maximum(found, 0), axis=0)
     return np.where(found < gains.least, 0, found)
+
+
+def table_information(
+    counts: Int[Array, "lanes master rows"], gains: Gains
+) -> Int[Array, " lanes"]:
+    """The information of whole tables, of which nothing is merged."""
+
+    def told(axes: tuple[int, ...]) -> Array:
+        """Sum of phi over what is left of the counts when they are added up over some axes."""
+        merged = gains.prepare(counts.sum(axis=axes, dtype=jnp.int32))
+        return gains.phi(merged).reshape(len(counts), -1).sum(axis=1)
+
+    columns, rows = told(()) - told((2,)), told((1, 2)) - told((1,))
+    return jnp.maximum(gains.units(columns + rows), 0)
 
 
 def _two_parts(
@@ -98,6 +119,8 @@ def _more_parts(
     zero: Int[Array, " lanes"],
     parts: int,
     gains: Gains,
+    *,
+    at_once: bool,
 ) -> Int[Array, "parts lanes"]:
     """G_1 .. G_parts at the last edge, by pushing every edge s forward to all later edges t.
 
@@ -127,12 +150,17 @@ def _more_parts(
         gain = lax.dynamic_update_slice_in_dim(gain, new[None], s % TOGETHER, 0)
         return gain, goals, _ends(edges, s + 1)
 
+    def some_edges(s, evaluate, carry):
+        if at_once:
+            return lax.fori_loop(0, TOGETHER, lambda j, carry: evaluate(s + j, carry), carry)
+        return lax.fori_loop(s, s + TOGETHER, evaluate, carry)
+
     def first_half(carry):
         s, best, gain, kept, goals, ends = carry
-        gain, goals, ends = lax.fori_loop(s, s + TOGETHER, evaluate, (gain, goals, ends))
+        gain, goals, ends = some_edges(s, evaluate, (gain, goals, ends))
         turned = gain[::-1, 1 : rest + 1][:, ::-1]
         kept = lax.dynamic_update_slice_in_dim(kept, turned, half - TOGETHER - s, 0)
-        return s + TOGETHER, _push(best, gain, s, s == 0), gain, kept, goals, ends
+        return s + TOGETHER, _push(best, gain, s, s == 0, at_once), gain, kept, goals, ends
 
     carry = np.int32(0), best, gain, kept, edges, _ends(edges, np.int32(0))
     _, best, _, kept, *_ = lax.while_loop(lambda carry: carry[0] < half, first_half, carry)
@@ -141,7 +169,9 @@ def _more_parts(
 
     def second_half(i, best):
         s = i * np.int32(TOGETHER)
-        return _push(best, lax.dynamic_slice_in_dim(kept, half - rest + s, TOGETHER), s, False)
+        return _push(
+            best, lax.dynamic_slice_in_dim(kept, half - rest + s, TOGETHER), s, False, at_once
+        )
 
     # What the first loop has pushed already is not pushed again.
     again = np.arange(rest, dtype=np.int32)[:, None] < rest - (last + 1 - half)
@@ -154,6 +184,7 @@ def _push(
     gain: Int[Array, "together edges lanes"],
     start: Int[Array, ""],
     first: Bool[Array, ""] | bool,
+    at_once: bool,
 ) -> Int[Array, "parts edges lanes"]:
     """Push a few edges, of which `start` is the first, to each other and then to all."""
     here = _among(best, gain, start, first)
@@ -164,7 +195,7 @@ def _push(
         return best
 
     block = min(SPLIT_BYTES // (8 * len(best) * best.shape[2]), BLOCK)
-    if block < BLOCK // 4 or 8 * best.size <= SPLIT_BYTES:
+    if at_once or block < BLOCK // 4 or 8 * best.size <= SPLIT_BYTES:
         return to(best, gain)
 
     def to_block(i, best):

@@ -19,7 +19,7 @@ from dpmic_jax.data.table import (
 )
 from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Characteristic, PairCharacteristic
 from dpmic_jax.mic.grids import Cells, power
 from dpmic_jax.mic.one_pair import score_pair

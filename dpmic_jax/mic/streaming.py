@@ -9,15 +9,18 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Int
 
-from dpmic_jax.mic.batch import Device, Optimiser, layout_for, share_out
+from dpmic_jax.mic import at_once, kernel
+from dpmic_jax.mic.backends import Device, memory_of
+from dpmic_jax.mic.batch import Optimiser, layout_for, share_out
 from dpmic_jax.mic.coding import FineCodes, filled, fine_edges, refined_shape
-from dpmic_jax.mic.kernel import Layout, add_records, count_refined
+from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.padding import decade
 from dpmic_jax.mic.programs import EVERYWHERE, SPLIT, Program, on_devices
 from dpmic_jax.mic.statistics import BinnedTable
@@ -119,7 +122,8 @@ class _Pass:
         self._rows, self._columns, self._mesh = rows, decade(len(cut.rows.fine)), mesh
         platform = mesh.devices.flat[0].platform
         each = -(-group // mesh.size)
-        layout = layout_for(cut.grids, each, platform)
+        memory = memory_of(mesh.devices.flat[0])
+        layout = layout_for(cut.grids, each, platform, memory=memory)
         # Counts on the refinement are much larger than those of the grids: no more than asked for,
         # and as many for the last group, so that one program serves all.
         room = min(layout.pairs, each)
@@ -137,7 +141,7 @@ class _Pass:
         )
         one, codes = self.shares[0], self._codes(cut)
         calls = [
-            (_ADDING, (empty, codes, one.first, one.second, np.int32(0))),
+            (_adding(layout), (empty, codes, one.first, one.second, np.int32(0))),
             (_reading(layout), (empty, self._edges, one.first, one.second, one.number)),
         ]
         self._optimise = Optimiser(layout, mesh, gains, calls, n=n, bins=cut.bins)
@@ -167,9 +171,15 @@ class _Pass:
         return self._optimise(counts, share.number, share[:2])
 
 
-_ADDING = Program(add_records, (), (SPLIT, EVERYWHERE, SPLIT, SPLIT, EVERYWHERE), SPLIT)
+def _adding(layout: Layout) -> Program:
+    inputs = SPLIT, EVERYWHERE, SPLIT, SPLIT, EVERYWHERE
+    return Program(_programs(layout).add_records, (), inputs, SPLIT)
 
 
 def _reading(layout: Layout) -> Program:
     inputs = SPLIT, EVERYWHERE, SPLIT, SPLIT, SPLIT
-    return Program(count_refined, (("layout", layout),), inputs, SPLIT)
+    return Program(_programs(layout).count_refined, (("layout", layout),), inputs, SPLIT)
+
+
+def _programs(layout: Layout) -> ModuleType:
+    return kernel if layout.lane_by_lane else at_once

@@ -71,6 +71,8 @@ class Blocks(NamedTuple):
 def layout_for(grids: tuple[Grid, ...], pairs: int, platform: str) -> Layout:
     """`batch.layout_for`, and less at a time where a tile's counts would be too many."""
     layout = batch.layout_for(grids, pairs if pairs <= SOME else max(pairs, MANY), platform)
+    # A power of two, which blocks of pairs divide.
+    layout = layout._replace(pairs=1 << (layout.pairs - 1).bit_length())
     while layout.pairs > 1 and layout.cells > MOST_HELD:
         # As many lanes as there are pairs for; but a vector has some.
         lanes = max(layout.lanes // 2, FEWEST_LANES)

@@ -17,13 +17,13 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, Float32, Int, Int32
 
-from dpmic_jax.mic import batch, kernel, programs
+from dpmic_jax.mic import backends, batch, kernel, programs
 from dpmic_jax.mic.grids import Bucket, Grid
 from dpmic_jax.mic.optimise import at_most
 from dpmic_jax.mic.padding import rung
 from dpmic_jax.mic.xlogx import UNIT, FastGains
 
-LANES = batch.LANES["cpu"]  # (data set, grid, orientation) triples scored side by side, at most
+LANES = backends.CPU.lanes  # (data set, grid, orientation) triples scored side by side, at most
 WIDTH = 8 * LANES  # lanes in one call
 BLOCK = 32_768  # the most records counted in one call
 
@@ -205,9 +205,15 @@ def score(
 
 def optimiser(shape: Grid, width: int) -> Callable[..., Any]:
     """The engine's compiled program that optimises `width` lanes of one shape."""
-    mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
+    devices = jax.devices()[:1]
+    mesh, backend = Mesh(np.array(devices), ("pairs",)), backends.backend(devices[0].platform)
     counts = jax.ShapeDtypeStruct((width, shape.master, shape.rows), np.int32)
-    program = kernel.optimising_program(Bucket((shape,)), LANES)
+    program = kernel.optimising_program(
+        Bucket((shape,)),
+        LANES if backend.lane_by_lane else width,
+        together=not backend.lane_by_lane,
+        by_triton=backend.triton,
+    )
     return programs.compiled(program, mesh, counts, np.zeros(1, np.int32), FastGains.of(2))
 
 

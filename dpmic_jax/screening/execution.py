@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from dpmic_jax.data.source import Source
 from dpmic_jax.dp.rng.keys import AnyKey
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.encryption import DecryptionError
 from dpmic_jax.runs.persons import drawn

@@ -12,7 +12,7 @@ from dpmic_jax.data.source import open_source
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
 from dpmic_jax.mechanisms.sensitivity import of_person
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of

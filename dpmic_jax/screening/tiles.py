@@ -22,7 +22,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold
 from dpmic_jax.dp.selection import ZCDPTopK
 from dpmic_jax.mechanisms.release import PointNoise, add_noise, cube_noise, on_lattice
 from dpmic_jax.mic import batch, distance, streaming
-from dpmic_jax.mic.batch import Device
+from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import integer_mic, table_weights
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import exact_gains

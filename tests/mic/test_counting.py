@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from dpmic_jax import MICe, MICr
-from dpmic_jax.mic import coding, counting, kernel
+from dpmic_jax.mic import at_once, coding, counting, kernel
 from dpmic_jax.mic.grids import buckets
 
 # Values, and for MICr their bounds.
@@ -22,6 +22,7 @@ CUTS = {
     "by width": lambda columns: MICr(B=30, c=4).cut(columns, BOUNDS),
 }
 _count = jax.jit(kernel.count, static_argnames="layout")
+_counting = {True: _count, False: jax.jit(at_once.count, static_argnames="layout")}
 
 
 def codes(how, columns, column, parts):
@@ -46,7 +47,7 @@ def histogram(columns, rows, shape):
 
 
 def counted(cut, prepare, **layout):
-    return _count(
+    return _counting[layout.get("lane_by_lane", True)](
         PREPARE[prepare](cut.masters, cut.rows),
         *PAIRS.T,
         np.array([len(PAIRS)], np.int32),
@@ -68,12 +69,13 @@ def test_direct_adds_histograms_and_nothing_for_what_pads(rng):
         np.testing.assert_array_equal(added[place], expected)
 
 
-def test_all_lanes_at_once_are_counted_like_one_by_one():
+@pytest.mark.parametrize("prepare", PREPARE)
+def test_all_lanes_at_once_are_counted_like_one_by_one(prepare):
     cut = CUTS["by rank"](table(203))
     for ours, others in zip(
-        counted(cut, "direct", lane_by_lane=False), counted(cut, "direct"), strict=True
+        counted(cut, prepare, lane_by_lane=False), counted(cut, prepare), strict=True
     ):
-        np.testing.assert_array_equal(ours, others)
+        np.testing.assert_array_equal(ours, others[: len(ours)])
 
 
 def test_coarser_grids_are_read_off_the_finest(rng):

@@ -1,6 +1,7 @@
 """The tile program as a whole: same bits however it is run, and it lowers for every device."""
 
 import os
+import re
 
 import jax
 import numpy as np
@@ -64,7 +65,7 @@ def test_integers_do_not_depend_on_buckets(cut, monkeypatch):
     whole = run(cut, "exact")
     apart = tuple(Bucket((grid,)) for grid in cut.grids)
     for chosen in (apart, (Bucket(cut.grids),)):
-        monkeypatch.setattr(batch, "buckets", lambda grids, pairs, chosen=chosen: chosen)
+        monkeypatch.setattr(batch, "buckets", lambda *_, chosen=chosen: chosen)
         np.testing.assert_array_equal(run(cut, "exact"), whole)
 
 
@@ -72,8 +73,8 @@ def programs_of(cut, gains, prepare, platform):
     """Every program that a table's scorer compiles for a platform, with its arguments."""
     kept, original = [], batch.layout_for
 
-    def layout(grids, pairs, _):
-        return original(grids, pairs, platform)
+    def layout(grids, pairs, _, **room):
+        return original(grids, pairs, platform, **room)._replace(triton=False)
 
     def keep(mesh, calls):
         kept.extend((program, mesh, arguments) for program, arguments in calls)
@@ -106,6 +107,22 @@ def test_the_programs_that_run_also_lower_for(cut, platform, gains, prepare):
         assert exported.platforms == (platform,)
         assert "callback" not in text
         assert "custom_call" not in text
+
+
+def test_tritons_kernels_are_all_that_a_gpu_is_given_besides(cut):
+    """Of a plan's programs, lowered for a GPU as they run there."""
+    layout = batch.layout_for(cut.grids, len(PAIRS), "cuda")
+    mesh = Mesh(np.array(jax.devices()[:1]), ("pairs",))
+    assert layout.triton
+    for bucket in layout.buckets:
+        program = kernel.optimising_program(
+            bucket, layout.lanes_of(bucket), together=True, by_triton=True
+        )
+        counts = jax.ShapeDtypeStruct((layout.room(bucket), bucket.master, bucket.rows), np.int32)
+        lowered = program.on(mesh).trace(counts, np.zeros(1, np.int32), exact_gains(cut.n))
+        text = lowered.lower(lowering_platforms=("cuda",)).as_text()
+        assert set(re.findall(r"custom_call @([\w$.]+)", text)) == {"__gpu$xla.gpu.triton"}
+        assert "callback" not in text
 
 
 def test_all_devices_give_the_same_statistics(cut):

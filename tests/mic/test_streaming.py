@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from dpmic_jax.mic import batch, coding, streaming
+from dpmic_jax.mic import backends, batch, coding, streaming
 from dpmic_jax.mic.grids import ladder
 from dpmic_jax.mic.statistics import MICr, MICrAndDistance
 from dpmic_jax.mic.xlogx import exact_gains
@@ -86,7 +86,7 @@ def programs_of(columns):
     mesh = jax.sharding.Mesh(devices, ("pairs",))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch, "compiled_together", keep)
-        patch.setitem(batch.LANES, "cpu", batch.MORE_LANES)
+        patch.setitem(backends._BACKENDS, "cpu", backends.TPU)
         streaming._Pass(cut, N, PAIRS, len(PAIRS), exact_gains(N), N, mesh)
     return kept
 
@@ -95,7 +95,7 @@ def programs_of(columns):
 def test_the_programs_that_run_also_lower_for(columns, platform):
     kept = programs_of(columns)
     names = {program.function.__name__ for program, _, _ in kept}
-    assert names == {"add_records", "count_refined", "optimise", "distances"}
+    assert names == {"add_records", "count_refined", "optimise", "distances", "joined"}
     for program, mesh, arguments in kept:
         exported = jax.export.export(program.on(mesh), platforms=[platform])(*arguments)
         assert exported.platforms == (platform,)

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from like_a_gpu import like_a_gpu
 from small import BOUNDS, NAMES, STATISTIC, N, columns, same_bits, screened
 
 from dpmic_jax import ReplaceOne
@@ -53,6 +54,12 @@ def test_any_number_of_devices(devices):
     for ask in ASKS:
         found = screened(ask=ask, devices=jax.devices()[:devices])
         assert same_bits(found, expected(ask))
+
+
+def test_the_programs_of_a_gpu(monkeypatch):
+    """Run on a CPU, with the kernels for GPUs interpreted."""
+    like_a_gpu(monkeypatch, triton=True)
+    assert same_bits(screened(devices=jax.devices()[:1]), expected(AllPairs()))
 
 
 def test_gaussian_noise_as_well():
