@@ -201,7 +201,7 @@ def test_micr_on_a_scale_is_that_of_the_column_taken_to_it(rng):
     found = pairwise(np.stack(columns, axis=1), bounds=limits, **rest)
     np.testing.assert_array_equal(found.matrix, flat.matrix)
     one = micr(columns[0], y, bounds=[limits[0], (0, 1)], B=12, c=2)
-    assert one == flat.matrix[0, 3]
+    assert one == micr(x, y, bounds=[(0, 1)] * 2, B=12, c=2)
 
 
 def test_a_mechanism_on_a_scale_releases_what_it_does_of_the_column_taken_to_it(rng):
