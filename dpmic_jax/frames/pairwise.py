@@ -1,5 +1,6 @@
 """A statistic of all pairs of columns of a table, or of two tables."""
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -161,12 +162,13 @@ def _groups(
     both, at = np.unique(distinct, axis=0, return_inverse=True)
     unions: dict[bytes, list[int]] = {}
     for index, (one, other) in enumerate(both.tolist()):
-        union = np.packbits(patterns[one] | patterns[other]).tobytes()
-        unions.setdefault(union, []).append(index)
-    n = len(columns[0].missing)
-    for union, members in unions.items():
-        absent = np.unpackbits(np.frombuffer(union, np.uint8), count=n).astype(bool)
-        yield np.flatnonzero(np.isin(at.ravel(), members)), ~absent
+        union = np.packbits(patterns[one] | patterns[other])
+        # By a digest: there may be as many unions as pairs.
+        unions.setdefault(hashlib.blake2b(union, digest_size=16).digest(), []).append(index)
+    for members in unions.values():
+        one, other = both[members[0]]
+        complete = ~(patterns[one] | patterns[other])
+        yield np.flatnonzero(np.isin(at.ravel(), members)), complete
 
 
 def _complete(
