@@ -81,6 +81,14 @@ class Schema:
         person = () if self.person is None else (self.person,)
         return (*(name for name, _ in self.columns), *self.ignored, *person)
 
+    @property
+    def of_records(self) -> "Schema":
+        """The schema in which records are counted as they are, and the ids of persons ignored."""
+        if self.person is None:
+            return self
+        ignored = (*self.ignored, self.person)
+        return replace(self, ignored=ignored, person=None, records_per_person=None)
+
     def for_columns(self, names: Iterable[str]) -> "Schema":
         """The schema of a table that has these columns: its patterns are replaced by their names.
 

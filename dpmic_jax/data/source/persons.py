@@ -33,9 +33,10 @@ from secrets import token_bytes
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt64
+from jaxtyping import Bool, Float64, Int, UInt64
 
-from dpmic_jax.data.schema import Rule, Schema
+from dpmic_jax.data.limits import Column
+from dpmic_jax.data.schema import Categories, Rule, Schema
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.draws import (
     NO_BLOCKS,
@@ -168,10 +169,11 @@ class PersonSource(Source):
         assert self._key is not None
         assert self.schema.person is not None
         cipher, place = BlockCipher(self._key), self._table.names.index(self.schema.person)
+        # Neither the order of columns nor that of nominal categories has a meaning.
+        by_name = sorted(range(len(self.names)), key=self.names.__getitem__)
         for piece in self._table._pieces():
             ids, columns = piece[place], (*piece[:place], *piece[place + 1 :])
-            # float64 holds codes and values exactly. Adding 0.0 turns -0.0 into 0.0.
-            values = [np.asarray(column, "<f8") + 0.0 for column in columns]
+            values = [_in_any_order(columns[column], self.rules[column]) for column in by_name]
             values += [np.zeros(len(ids))] * (len(values) % 2)  # to fill the last block
             owners = cipher.mac(_words(ids))
             tags = cipher.mac(np.stack(values, axis=1).view("<u8"), owners)
@@ -210,6 +212,14 @@ class PersonSource(Source):
                 owners, tags = _selected(owners, rows), _selected(tags, rows)
                 count = sum(map(len, owners))
         return owners, tags, end
+
+
+def _in_any_order(column: Column, rule: Rule) -> Float64[np.ndarray, " n"]:
+    """The values of a column, which float64 holds exactly; nominal codes as if they were sorted."""
+    if isinstance(rule, Categories) and rule.nominal:
+        ordered = sorted(rule.values)
+        column = np.array([*map(ordered.index, rule.values), -1])[column]  # -1 is the last place
+    return np.asarray(column, "<f8") + 0.0  # which turns -0.0 into 0.0
 
 
 def _within(owners: Blocks, start: int, end: int) -> Bool[np.ndarray, " n"]:
