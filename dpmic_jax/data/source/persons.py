@@ -10,9 +10,10 @@ The order of a person's records is that of their priorities, under a key K of 25
     priority = AES_K(tag XOR occurrence),   tag = CBC-MAC_K(id, record),
 
 where occurrence counts the identical records of one person, 0, 1, ... A record is its coded
-values, as they are screened. The CBC-MAC of inputs of one length is a pseudo-random function
-(Bellare, Kilian and Rogaway 2000). Up to its advantage, at most (q l)^2 / 2^128 for q records of l
-blocks, all priorities are different, and in a uniformly random order.
+values, in the order of the names of columns, nominal codes in that of sorted categories. The
+CBC-MAC of inputs of one length is a pseudo-random function (Bellare, Kilian and Rogaway 2000). Up
+to its advantage, at most (q l)^2 / 2^128 for q records of l blocks, all priorities are different,
+and in a uniformly random order.
 
 **Privacy.** For every K, the records with which a person counts are a function of K and of this
 person's own records: no other record, no row number and no batch takes part in it. So if one
@@ -23,7 +24,7 @@ for a random one.
 **Sampling.** Given its records a person's draw is uniform, and independent of the other draws. It
 is the same for any order of the table, any batches and any process.
 
-Both are proven on the page on several records of a person (docs/persons.md), with its limits.
+Both are proven on the page on several records of a person (docs/howto_persons.md), with its limits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
