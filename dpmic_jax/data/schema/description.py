@@ -156,13 +156,15 @@ class Schema:
     def fingerprint(self, salt: str) -> str:
         """A salted digest of the names and kinds of the columns, which identifies a data set.
 
-        It does not contain bounds, so that these may be changed for the same data set.
+        It does not contain bounds, so that these may be changed for the same data set. The column
+        of ids is in it: a release that protects one record does not protect a person.
         """
         if not isinstance(salt, str):
             raise TypeError("expected salt as text")
         self._check_complete()
         kinds = sorted((name, type(rule).__name__.lower()) for name, rule in self.columns)
-        return hashlib.sha256(json.dumps([salt, kinds]).encode()).hexdigest()
+        person = [] if self.person is None else [self.person]
+        return hashlib.sha256(json.dumps([salt, kinds, *person]).encode()).hexdigest()
 
     def _check_complete(self) -> None:
         if self.patterns:
