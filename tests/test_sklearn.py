@@ -574,3 +574,11 @@ def test_a_missing_scikit_learn_names_the_extra(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(ImportError, match=r"dpmic_jax\[sklearn\]"):
         import dpmic_jax.sklearn  # noqa: F401 - the import is what is tested
+
+
+def test_the_event_of_a_selector_protects_the_persons_of_its_bounds():
+    """As a fit does; a reservation would otherwise be of another relation."""
+    columns = tuple((name, Number(0, 1)) for name in ("x0", "x1", "target"))
+    bounds = Schema(columns, person="who", records_per_person=3)
+    one = PrivateMICSelector(epsilon=1.0, bounds=bounds, k_features=1)
+    assert one.event(n_samples=300, n_features=2).relation.records == 3

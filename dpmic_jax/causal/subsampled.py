@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float64, Int64, Key
@@ -22,6 +21,7 @@ from dpmic_jax.dp.accounting.events import Event, ReplaceOne
 from dpmic_jax.dp.arithmetic.intervals import integer
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.rng.keys import AnyKey, event_key, fold, is_secret
+from dpmic_jax.dp.rng.orders import uniform_order
 from dpmic_jax.runs.charged import AnyLedger, ReleaseCharge, charged_release
 
 # The first word that is folded into the key: draws for the parts and for the noise differ.
@@ -143,7 +143,8 @@ def _folded(key: Key[Array, ""], words: Sequence[int]) -> Key[Array, ""]:
 def _split(key: Key[Array, ""], n: int, parts: int) -> list[Int64[np.ndarray, " some"]]:
     """Split the records at random into parts of nearly equal sizes.
 
-    Privacy does not depend on the split, as long as it does not depend on values.
+    Privacy does not depend on the split, as long as it does not depend on values. It is exactly
+    uniform, so that it does not depend on the order of the records either: the places of persons'
+    records depend on how many records others have.
     """
-    order = np.asarray(jax.random.permutation(key, n)).astype(np.int64)
-    return np.array_split(order, parts)
+    return np.array_split(uniform_order(key, n).astype(np.int64), parts)

@@ -32,7 +32,7 @@ def check(table: Any, *, bounds: Any) -> None:
         from dpmic_jax.data.schema import schema_of
         from dpmic_jax.data.source import open_source
 
-        source: Any = open_source(table, schema_of(bounds))
+        source: Any = open_source(table, schema_of(bounds).of_records)
         records = source.validate()
         found = source.tally()
         rows = [(name, *map(str, tally.counts)) for name, tally in found.items()]

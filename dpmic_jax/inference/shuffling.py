@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int, Integer, Key, UInt32, UInt64
 from tqdm import tqdm
 
 from dpmic_jax.dp.rng.keys import AnyKey, noise_key, wrap
+from dpmic_jax.dp.rng.orders import untied
 from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic.backends import Device, backend
@@ -68,7 +69,7 @@ def shuffles(
     orders = np.argsort(words, axis=1, kind="stable").astype(np.int32)
     for row in np.flatnonzero(_tied(words, orders)):
         purpose = jax.random.fold_in(noise_key(key), _TIED)
-        orders[row] = _untied(words[row], jax.random.fold_in(purpose, int(distinct[row])))
+        orders[row] = untied(words[row], jax.random.fold_in(purpose, int(distinct[row])))
     orders[distinct == OBSERVED] = np.arange(n)
     return orders[lane]
 
@@ -77,16 +78,6 @@ def _tied(words: UInt64[np.ndarray, "draws n"], orders: Int[np.ndarray, "draws n
     """Whether two words of a draw are equal, which has a probability below n^2 / 2^65."""
     ordered = np.take_along_axis(words, orders, axis=1)
     return (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-
-
-def _untied(words: UInt64[np.ndarray, " n"], key: Key[Array, ""]) -> Int[np.ndarray, " n"]:
-    """The order of the words, and of further ones where they are equal."""
-    every = [words]
-    while len(np.unique(np.stack(every), axis=1).T) < len(words):
-        key, own = jax.random.split(key)
-        high, low = np.asarray(jax.random.bits(own, (2, len(words)), jnp.uint32)).astype(np.uint64)
-        every.append(high << np.uint64(32) | low)
-    return np.lexsort(every[::-1]).astype(np.int32)
 
 
 def _drawing(key: AnyKey, draws: Integer[np.ndarray, " lanes"], n: int) -> Call:

@@ -44,6 +44,7 @@ _OTHER = {
     "event": "other settings (table, bounds, ask, epsilon, delta or statistic)",
     "bounds": "other bounds",
     "columns": "the columns in another order",
+    "categories": "nominal categories in another order",
     "ledger": "another ledger",
     "table": "another table, or its file has changed since",
     "seed": "another key",

@@ -1,8 +1,9 @@
 """The data set that a ledger belongs to.
 
 A ledger identifies its data set by a name and a salted hash of the table's schema: the names of the
-columns, and whether they are numbers or categories. Nothing in it comes from records. It prevents a
-charge to the wrong ledger; it does not prevent a second ledger for the same data.
+columns, whether they are numbers or categories, and which one has the ids of persons, if any.
+Nothing in it comes from records. It prevents a charge to the wrong ledger; it does not prevent a
+second ledger for the same data.
 """
 
 import os
@@ -37,8 +38,11 @@ def check_data_set(ledger: LedgerFile, schema: Schema | None) -> None:
             f"the ledger at {ledger.path} belongs to the data set {found['name']!r} with known "
             "columns, but the data have no schema; pass the table with its bounds"
         )
-    if schema.fingerprint(found["salt"]) != found["hash"]:
+    # Of a ledger without ids, which only has a promise, persons may be protected.
+    hashes = [each.fingerprint(found["salt"]) for each in (schema, schema.of_records)]
+    if found["hash"] not in hashes:
         raise ValueError(
             f"the ledger at {ledger.path} belongs to another data set, {found['name']!r}, with "
-            "other columns than this table; use the ledger of this table"
+            "other columns than this table, or with another column of ids; use the ledger of this "
+            "table, with its person"
         )

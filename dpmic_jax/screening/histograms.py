@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from dpmic_jax.data.limits import in_declared_order
-from dpmic_jax.data.schema import MissingBin, Number, Rule, SparePart, Times
+from dpmic_jax.data.schema import Categories, MissingBin, Number, Rule, SparePart, Times
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.data.table import Table, positions
 from dpmic_jax.dp.accounting.events import Event
@@ -98,7 +98,7 @@ def release_histograms(
         ledger=ledger_file,
         schema=source.schema,
         folder=folder,
-        public={"columns": list(names)},
+        public={"columns": list(names), **_nominal(source, names)},
         records=lambda key: drawn(source, key).batches(_ROWS),
     ) as run:
         if run.result is not None:
@@ -112,6 +112,17 @@ def release_histograms(
         release = mechanism.release_charged(data, limits, positions(names, pairs), run, ())
         run.finish(json.dumps({"counts": release.counts.tolist(), "ledger": run.entry}))
         return Histograms(axes=axes, release=release, ledger=run.entry)
+
+
+def _nominal(source: Source, names: Sequence[str]) -> dict[str, Any]:
+    """The order of nominal categories, which the digest of bounds omits, and counts are in."""
+    rules = {name: source.schema[name] for name in names}
+    found = {
+        name: list(rule.values)
+        for name, rule in rules.items()
+        if isinstance(rule, Categories) and rule.nominal
+    }
+    return {"categories": found} if found else {}
 
 
 def _cells_of(source: Source, name: str, bins: int) -> Int32[np.ndarray, " n"]:

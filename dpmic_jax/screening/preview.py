@@ -14,6 +14,7 @@ from dpmic_jax.dp.arithmetic.exact_decimal import check_positive_int
 from dpmic_jax.mic import batch
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results.power_curve import PowerCurve
+from dpmic_jax.runs.relation import relation_of
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.curve import curve, typical_mic
 from dpmic_jax.screening.planning import Plan, Rule, default_screen_statistic
@@ -141,12 +142,14 @@ def preview(
 
     Args:
       columns: names of the columns, or their number, or a `Schema`, which also says which are
-        nominal.
+        nominal, and whether records are of persons.
       n: number of records; of persons of an id column, `records_per_person` times their number.
       epsilon, delta, ask, records_per_person, relative, statistic, resources: as for `screen`.
     """
     bounds: tuple[Limits, ...] = ()
+    relation = ReplaceOne(records_per_person)
     if isinstance(columns, Schema):
+        relation = relation_of(columns, records_per_person)
         bounds = tuple(limits(rule) for _, rule in columns.columns)
         columns = [name for name, _ in columns.columns]
     elif isinstance(columns, int):
@@ -160,7 +163,7 @@ def preview(
         epsilon=epsilon,
         delta=delta,
         statistic=statistic,
-        relation=ReplaceOne(records_per_person),
+        relation=relation,
         relative=relative,
         bounds=bounds,
         label="preview",  # this event is never charged

@@ -10,10 +10,11 @@ from sklearn.utils import Tags
 
 from dpmic_jax.data.schema import Schema
 from dpmic_jax.data.source.coding import limits
-from dpmic_jax.dp.accounting.events import Event, ReplaceOne
+from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey, SecretKey, secret_key, seeded_key
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult, Statement, backend_of
+from dpmic_jax.runs.relation import relation_of
 from dpmic_jax.screening import Above, Against, TopK, default_screen_statistic, screen
 from dpmic_jax.screening.planning import Rule, plan
 from dpmic_jax.sklearn.base import Selector
@@ -149,7 +150,7 @@ class PrivateMICSelector(Selector):
             epsilon=self.epsilon,
             delta=self.delta,
             statistic=self.statistic,
-            relation=ReplaceOne(self.records_per_person),
+            relation=relation_of(schema, self.records_per_person),
             label="",
         ).event
 

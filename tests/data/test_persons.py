@@ -3,6 +3,7 @@
 import itertools
 import pickle
 from collections import Counter, defaultdict
+from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpmic_jax.data.schema import Number, Schema
+from dpmic_jax.data.schema import Categories, Number, Schema, TextFormat
 from dpmic_jax.data.source import draws, open_source, persons
 
 KEY = bytes(range(32))
@@ -113,6 +114,34 @@ def test_a_draw_depends_on_the_records_of_that_person_alone(rng):
         assert {r: c for r, c in found.items() if r[0] == who} == {
             r: c for r, c in apart.items() if r[0] == who
         }
+
+
+def test_the_order_of_a_person_s_records_depends_on_all_bits_of_their_priorities():
+    """Bits that are lost to the numbers of persons would let how many there are decide."""
+    person, priority = np.array([0, 0, 0, 1]), np.array([7, 5, 6, 9], np.uint64)
+    assert draws._ranks(person, priority).tolist() == [2, 0, 1, 0]
+    # Those of one person, beside any number of others.
+    many = np.append(person, np.arange(2, 40))
+    ranks = draws._ranks(many, np.append(priority, np.zeros(38, np.uint64)))
+    assert ranks[:3].tolist() == [2, 0, 1]
+
+
+def test_the_order_of_columns_and_of_nominal_categories_changes_no_draw(rng):
+    data = table(rng).drop(columns="note")
+    data["group"] = rng.choice(["a", "b", "c", "?"], len(data))
+
+    def drawn(groups, names):
+        columns = (*RULES, ("group", Categories(groups)))
+        bounds = Schema(columns, person="id", records_per_person=2)
+        source = open_source(data[names], bounds).keyed(KEY)
+        value = source.names.index("value")
+        return Counter(v for batch in source.batches(64) for v in batch[value].tolist())
+
+    names = list(data.columns)
+    expected = drawn(("a", "b", "c"), names)
+    assert drawn(("c", "a", "b"), names) == expected
+    assert drawn(("a", "b", "c"), names[::-1]) == expected
+    assert expected != Counter(data["value"])
 
 
 def drawn_by_many_keys(values, each, keys=4000):
@@ -216,6 +245,16 @@ def test_other_texts_are_ids_of_their_own():
     one = UUID(int=5)
     assert ids_of(one, str(one), UUID(int=6)) == [0, 0, 1]
     assert ids_of(2**63 - 1, -(2**63), 2**63, 2**64 - 1) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("other", ["5", "A"])
+def test_an_id_that_is_declared_missing_is_so_whatever_the_ids_of_others_are(tmp_path, other):
+    """Or the id of one person would decide whether these records are of one person or of three."""
+    path, ids = tmp_path / "table.csv", ["1", "2", "3", "-9", "-9", "-9", other]
+    path.write_text("id,note,who,value\n" + "".join(f"{each},n,0,0\n" for each in ids))
+    for missing, n in (("-9",), 7), ((), 5):
+        bounds = replace(schema(1), text=TextFormat(missing=missing))
+        assert open_source(path, bounds).validate() == n
 
 
 class Odd:

@@ -42,6 +42,21 @@ def test_a_finished_run_is_refused_with_other_bounds(result, ledger, tmp_path):
     assert len(ledger.events) == 1
 
 
+def test_a_finished_run_is_refused_with_nominal_categories_in_another_order(tmp_path):
+    """Or the counts of one category would be shown with the name of another."""
+    names, rng = ("a", "b", "c"), np.random.default_rng(0)
+    table = {"g": rng.choice(names, 100, p=[0.8, 0.15, 0.05]), "x": rng.random(100)}
+
+    def bounds(names):
+        return {"g": Categories(names), "x": Number(0, 1)}
+
+    own = {"pairs": [("g", "x")], "table": table, "out": tmp_path / "run", "epsilon": 9.0}
+    found = screen(table, bounds=bounds(names), epsilon=9.0, ask=AllPairs(), key=seeded_key(0))
+    histograms_of(found, bounds=bounds(names), **own)
+    with pytest.raises(ValueError, match="nominal categories in another order"):
+        histograms_of(found, bounds=bounds(names[::-1]), **own)
+
+
 def test_a_copied_run_is_not_resumed_with_other_bounds(result, ledger, tmp_path, monkeypatch):
     """Two histograms of one noise would tell their exact difference."""
 

@@ -12,7 +12,7 @@ from faults import die_at
 from processes import ended, started
 from small import BOUNDS, NAMES, STATISTIC, columns, same_bits, screened
 
-from dpmic_jax import Budget, ReplaceOne, ScreenResult, secret_key, seeded_key
+from dpmic_jax import AllPairs, Budget, ReplaceOne, ScreenResult, secret_key, seeded_key
 from dpmic_jax.causal import EMPC, Kendall, discover, read_coded
 from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.data.schema import schema_of
@@ -32,6 +32,7 @@ from dpmic_jax.screening import (
     TopK,
     create_ledger,
     learn_bounds,
+    preview,
     release_histograms,
 )
 
@@ -90,6 +91,14 @@ def test_records_a_person_are_those_of_the_bounds():
     assert same_bits(one, screen_of(records_per_person=2))
     with pytest.raises(ValueError, match="as in the bounds, 2, got 3: leave it out"):
         screen_of(records_per_person=3)
+
+
+def test_previews_are_of_the_records_that_the_bounds_say():
+    from_bounds, said = (
+        preview(columns=columns, n=300, epsilon=1.0, ask=AllPairs(), records_per_person=each)
+        for columns, each in ((of_persons(2), 1), (NAMES, 2))
+    )
+    assert from_bounds.plan.event == said.plan.event
 
 
 def test_orders_batches_and_files_give_the_same_bits(tmp_path):
@@ -173,6 +182,21 @@ def test_a_ledger_of_more_records_a_person_refuses_the_charge(ledger):
     screen_of(each=5, ledger=ledger)
     with pytest.raises(ValueError, match="the budget protects people with 2 records"):
         screen_of(each=1, ledger=ledger)
+
+
+def test_a_ledger_of_persons_refuses_releases_that_protect_records(tmp_path):
+    of_one = {"budget": Budget(1000.0), "name": "t"}
+    persons = create_ledger(tmp_path / "one", **of_one, schema=of_persons(1))
+    records = replace(schema_of(BOUNDS), ignored=("id",))
+    other = replace(of_persons(1), person="who", ignored=("id",))
+    for bounds, data in ((records, table()), (other, {**table(), "who": table()["id"]})):
+        with pytest.raises(ValueError, match="another column of ids"):
+            screened(data, bounds=bounds, ledger=persons)
+    assert not persons.events
+    # Persons may be protected where records are.
+    promised = create_ledger(tmp_path / "promised", **of_one, schema=records)
+    screen_of(each=1, ledger=promised)
+    assert len(promised.events) == 1
 
 
 def test_every_release_reads_the_drawn_records_of_persons(ledger, tmp_path):

@@ -81,6 +81,14 @@ class Schema:
         person = () if self.person is None else (self.person,)
         return (*(name for name, _ in self.columns), *self.ignored, *person)
 
+    @property
+    def of_records(self) -> "Schema":
+        """The schema in which records are counted as they are, and the ids of persons ignored."""
+        if self.person is None:
+            return self
+        ignored = (*self.ignored, self.person)
+        return replace(self, ignored=ignored, person=None, records_per_person=None)
+
     def for_columns(self, names: Iterable[str]) -> "Schema":
         """The schema of a table that has these columns: its patterns are replaced by their names.
 
@@ -148,13 +156,15 @@ class Schema:
     def fingerprint(self, salt: str) -> str:
         """A salted digest of the names and kinds of the columns, which identifies a data set.
 
-        It does not contain bounds, so that these may be changed for the same data set.
+        It does not contain bounds, so that these may be changed for the same data set. The column
+        of ids is in it: a release that protects one record does not protect a person.
         """
         if not isinstance(salt, str):
             raise TypeError("expected salt as text")
         self._check_complete()
         kinds = sorted((name, type(rule).__name__.lower()) for name, rule in self.columns)
-        return hashlib.sha256(json.dumps([salt, kinds]).encode()).hexdigest()
+        person = [] if self.person is None else [self.person]
+        return hashlib.sha256(json.dumps([salt, kinds, *person]).encode()).hexdigest()
 
     def _check_complete(self) -> None:
         if self.patterns:

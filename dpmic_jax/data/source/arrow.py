@@ -1,5 +1,6 @@
 """Arrow columns as the numbers that are screened."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +97,9 @@ def ids_of(values: Any, text: TextFormat) -> Column:
 def _text_ids(values: Any, text: TextFormat) -> Column:
     """Texts as ids: all at once if they are short integers, which is usual, else each text."""
     words = set(text.missing)
-    if not pa.types.is_fixed_size_binary(values.type):
+    # A declared text that reads as an id, such as -9, is missing.
+    harmless = not any(re.fullmatch(ids.SHORT, word, re.ASCII) for word in words)
+    if harmless and not pa.types.is_fixed_size_binary(values.type):
         short = _compute.match_substring_regex(values, f"^{ids.SHORT}$")
         if _compute.all(short, min_count=0).as_py():
             texts = values.cast(pa.string())

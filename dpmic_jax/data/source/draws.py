@@ -78,10 +78,13 @@ def _ranks(
 ) -> Int[np.ndarray, " n"]:
     """The position of every record among those of its person, by its priority."""
     used = np.uint64(int(person.max(initial=1)).bit_length())
-    # One number to sort by. The lowest bits of priorities are lost, so that two may be equal; then
-    # the order is that of the records, by their tags, which is a random one too.
+    # One number to sort by. How many of the lowest bits of priorities are lost depends on how many
+    # persons there are. So where two numbers are equal, all bits count, and then the tags, in whose
+    # order the records are: the order of a person's records depends on nothing else.
     merged = (person.astype(np.uint64) << (np.uint64(64) - used)) | (priority >> used)
     order, counts = np.argsort(merged, kind="stable"), np.bincount(person)
+    if np.any(np.diff(merged[order]) == 0):
+        order = np.lexsort((priority, person))
     found = np.empty(len(person), np.int64)
     found[order] = np.arange(len(person)) - np.repeat(np.cumsum(counts) - counts, counts)
     return found

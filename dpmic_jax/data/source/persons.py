@@ -10,9 +10,10 @@ The order of a person's records is that of their priorities, under a key K of 25
     priority = AES_K(tag XOR occurrence),   tag = CBC-MAC_K(id, record),
 
 where occurrence counts the identical records of one person, 0, 1, ... A record is its coded
-values, as they are screened. The CBC-MAC of inputs of one length is a pseudo-random function
-(Bellare, Kilian and Rogaway 2000). Up to its advantage, at most (q l)^2 / 2^128 for q records of l
-blocks, all priorities are different, and in a uniformly random order.
+values, in the order of the names of columns, nominal codes in that of sorted categories. The
+CBC-MAC of inputs of one length is a pseudo-random function (Bellare, Kilian and Rogaway 2000). Up
+to its advantage, at most (q l)^2 / 2^128 for q records of l blocks, all priorities are different,
+and in a uniformly random order.
 
 **Privacy.** For every K, the records with which a person counts are a function of K and of this
 person's own records: no other record, no row number and no batch takes part in it. So if one
@@ -23,7 +24,7 @@ for a random one.
 **Sampling.** Given its records a person's draw is uniform, and independent of the other draws. It
 is the same for any order of the table, any batches and any process.
 
-Both are proven on the page on several records of a person (docs/persons.md), with its limits.
+Both are proven on the page on several records of a person (docs/howto_persons.md), with its limits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,9 +34,10 @@ from secrets import token_bytes
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
-from jaxtyping import Bool, Int, UInt64
+from jaxtyping import Bool, Float64, Int, UInt64
 
-from dpmic_jax.data.schema import Rule, Schema
+from dpmic_jax.data.limits import Column
+from dpmic_jax.data.schema import Categories, Rule, Schema
 from dpmic_jax.data.source.base import Batch, Source
 from dpmic_jax.data.source.draws import (
     NO_BLOCKS,
@@ -168,10 +170,11 @@ class PersonSource(Source):
         assert self._key is not None
         assert self.schema.person is not None
         cipher, place = BlockCipher(self._key), self._table.names.index(self.schema.person)
+        # Neither the order of columns nor that of nominal categories has a meaning.
+        by_name = sorted(range(len(self.names)), key=self.names.__getitem__)
         for piece in self._table._pieces():
             ids, columns = piece[place], (*piece[:place], *piece[place + 1 :])
-            # float64 holds codes and values exactly. Adding 0.0 turns -0.0 into 0.0.
-            values = [np.asarray(column, "<f8") + 0.0 for column in columns]
+            values = [_in_any_order(columns[column], self.rules[column]) for column in by_name]
             values += [np.zeros(len(ids))] * (len(values) % 2)  # to fill the last block
             owners = cipher.mac(_words(ids))
             tags = cipher.mac(np.stack(values, axis=1).view("<u8"), owners)
@@ -210,6 +213,14 @@ class PersonSource(Source):
                 owners, tags = _selected(owners, rows), _selected(tags, rows)
                 count = sum(map(len, owners))
         return owners, tags, end
+
+
+def _in_any_order(column: Column, rule: Rule) -> Float64[np.ndarray, " n"]:
+    """The values of a column, which float64 holds exactly; nominal codes as if they were sorted."""
+    if isinstance(rule, Categories) and rule.nominal:
+        ordered = sorted(rule.values)
+        column = np.array([*map(ordered.index, rule.values), -1])[column]  # -1 is the last place
+    return np.asarray(column, "<f8") + 0.0  # which turns -0.0 into 0.0
 
 
 def _within(owners: Blocks, start: int, end: int) -> Bool[np.ndarray, " n"]:
