@@ -162,7 +162,7 @@ def _groups(
     both, at = np.unique(distinct, axis=0, return_inverse=True)
     unions: dict[bytes, list[int]] = {}
     for index, (one, other) in enumerate(both.tolist()):
-        union = np.packbits(patterns[one] | patterns[other])
+        union = np.packbits(patterns[one] | patterns[other]).tobytes()
         # By a digest: there may be as many unions as pairs.
         unions.setdefault(hashlib.blake2b(union, digest_size=16).digest(), []).append(index)
     for members in unions.values():
