@@ -68,7 +68,8 @@ def learn_bounds(
 
     Breakpoints are near the quantiles i/16 (or i/8, i/4, 1/2 where there is more noise), so that
     the bins of a screen hold similar numbers of records, however skewed the column is. Categories
-    keep their description, and so do whole numbers of at most 16 values. Missing values do not count, unless they count as a public value.
+    keep their description, and so do whole numbers of at most 16 values. Missing values do not
+    count, unless they count as a public value.
 
     Args:
       table: as for `screen`.
