@@ -398,6 +398,6 @@ def test_a_plan_is_refused_if_and_only_if_it_finds_nothing():
 
 
 def test_too_few_persons_are_refused_as_such_however_many_records_they_have():
-    found = planned(n=46 * 187, records=187, epsilon=300.0)
-    with pytest.raises(ValueError, match="46 persons with 187 records .* Use more persons"):
+    found = planned(n=46 * 187, records=187, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"46 persons with 187 records .* Use more persons"):
         check_not_lost(found)
