@@ -81,7 +81,6 @@ class Schema:
         person = () if self.person is None else (self.person,)
         return (*(name for name, _ in self.columns), *self.ignored, *person)
 
-    @property
     def for_columns(self, names: Iterable[str]) -> "Schema":
         """The schema of a table that has these columns: its patterns are replaced by their names.
 
