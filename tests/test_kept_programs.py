@@ -37,6 +37,7 @@ high = 20000000
 
 [columns.zq_site]
 categories = ["zq-north", "zq-south", "zq-west"]
+ordered = true
 """
 RUN = """
 import json, sys

@@ -97,7 +97,8 @@ def read_coded(table: Any, *, bounds: Any, bins: int, key: AnyKey | None = None)
 
     Missing values with a bin of their own are the first category. Otherwise a missing number counts
     as the middle of the bounds, and a missing category joins the first; nominal columns have a
-    category for it. A code depends on the schema and on its own value only.
+    category for it. A code depends on the schema and on its own value only. The codes are values of
+    records, which is to say that they are not private.
 
     Args:
       table: an array, a data frame, or the path of a CSV or Parquet file.

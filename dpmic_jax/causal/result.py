@@ -9,6 +9,7 @@ from dpmic_jax.causal.orientation import cpdag
 from dpmic_jax.causal.skeleton import Skeleton
 from dpmic_jax.dp.accounting.events import Event, ReplaceOne, canonical
 from dpmic_jax.results import SEEDED
+from dpmic_jax.results.statement import protected_records
 
 if TYPE_CHECKING:
     import networkx
@@ -25,6 +26,7 @@ class CausalStatement:
       epsilon, delta: privacy cost of the whole search.
       key_is_secret: whether the noise came from a secret key.
       ledger: "identity#serial" of the charge's receipt; "none" if no ledger was charged.
+      persons: number of persons, as for a screen (`results.Statement`).
     """
 
     event: Event
@@ -32,6 +34,7 @@ class CausalStatement:
     delta: float
     key_is_secret: bool
     ledger: str
+    persons: int | None = None
 
     @property
     def relation(self) -> ReplaceOne:
@@ -41,11 +44,10 @@ class CausalStatement:
     @property
     def line(self) -> str:
         """The statement in one line."""
-        records = self.relation.records
-        owned = "record" if records == 1 else f"{records} records"
+        protected = protected_records(self.relation, self.event.n, self.persons)
         line = (
-            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} for one person's {owned}, "
-            f"n = {self.event.n}: {self.event.mechanism}"
+            f"epsilon = {self.epsilon:g}, delta = {self.delta:g} for {protected}: "
+            f"{self.event.mechanism}"
         )
         return line if self.key_is_secret else f"{SEEDED}. {line}"
 
@@ -57,6 +59,7 @@ class CausalStatement:
             "records_per_person": self.relation.records,
             "key": "secret" if self.key_is_secret else SEEDED,
             "ledger": self.ledger,
+            **({} if self.persons is None else {"persons": self.persons}),
             "event": json.loads(self.event.to_json()),
         }
 
@@ -69,6 +72,7 @@ class CausalStatement:
             delta=content["delta"],
             key_is_secret=content["key"] == "secret",
             ledger=content["ledger"],
+            persons=content.get("persons"),
         )
 
 

@@ -28,7 +28,7 @@ from dpmic_jax.dp.rng.keys import AnyKey, event_key, is_secret
 from dpmic_jax.runs.charged import AnyLedger, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.data_set import check_data_set
-from dpmic_jax.runs.relation import relation_of
+from dpmic_jax.runs.relation import persons_of, relation_of
 
 Make = Callable[[Coded], DependenceTest]  # such as Kendall: columns -> a test of them
 
@@ -170,10 +170,11 @@ def discover(
     column_names = tuple(data.names if lazy else names or ())
     # Everything up to the charge is computed from codes without any record's values.
     empty = empty_codes(data.n, data.categories)
-    if lazy and data.nominal and isinstance(make(empty), BlockTest):
+    nominal = [repr(name) for name in data.nominal] if lazy else []
+    if nominal and isinstance(make(empty), BlockTest):
         raise ValueError(
-            f"column {data.nominal[0]!r} is nominal, and rank tests compare values: declare "
-            "ordered = true if its categories have an order, or ignore the column"
+            f"rank tests compare values, and nominal columns have no order: {', '.join(nominal)}; "
+            "declare ordered = true where categories have an order, or ignore the column"
         )
     untested = Skeleton(empty.columns, complete(empty.columns), {}, False)
     CausalResult(names=column_names, found=untested, privacy=None)  # refuses wrong names
@@ -214,6 +215,7 @@ def discover(
             delta=0.0 if pure else float(search.delta),
             key_is_secret=secret,
             ledger=run.entry or "none",
+            persons=None if schema is None else persons_of(schema, event.n),
         )
         result = CausalResult(
             names=column_names,

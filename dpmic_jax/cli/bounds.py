@@ -38,15 +38,15 @@ def bounds() -> None:
 def template(table: Any, *, text: Any, out: Path | None) -> None:
     """Write a template for TABLE, with a line for each column. No value is read.
 
-    It has the names of the columns, and their kinds as far as the types of a Parquet file or of a
-    query say.
+    It has the names of the columns, their kinds as far as the types of a Parquet file or of a
+    query say, and the options of a text file.
     """
     with exit_codes():
         from dpmic_jax.data.schema import template
         from dpmic_jax.data.source import column_kinds
         from dpmic_jax.data.source.files import is_text_file
 
-        found = template(column_kinds(table, text))
+        found = template(column_kinds(table, text), text)
         if isinstance(table, str) and is_text_file(table):
             click.echo(
                 f"The first line of {table} was read as its header. If it is a record, do not "
@@ -127,8 +127,8 @@ def learn(
     """Learn bounds and breakpoints for TABLE privately, within wide bounds.
 
     Every column of numbers or times gets breakpoints near its quantiles, so that bins hold similar
-    numbers of records however skewed it is; other columns keep their description. All columns are
-    learned for one charge.
+    numbers of records however skewed it is; other columns keep their description, and so do whole
+    numbers of at most 16 values. All columns are learned for one charge.
     """
     with exit_codes():
         cache_compiled_programs()

@@ -26,18 +26,23 @@ def check(table: Any, *, bounds: Any) -> None:
     A missing cell is empty. An unreadable cell is not a number, date or duration, or not a declared
     category. Both are coded as the bounds file says of missing values: by default as the midpoint
     of low and high, or in a bin that no category uses; what is not a declared category counts as
-    `other` where the bounds file names one. Cells below low or above high are clipped to them.
+    `other` where the bounds file names one. Cells below low or above high are clipped to them. Of a
+    table with persons the cells of all records count, not only of those that are drawn.
     """
     with exit_codes():
         from dpmic_jax.data.schema import schema_of
         from dpmic_jax.data.source import open_source
 
-        source: Any = open_source(table, schema_of(bounds).of_records)
-        records = source.validate()
+        schema = schema_of(bounds)
+        source: Any = open_source(table, schema.without_persons())
+        records = f"{source.validate()} records"
+        if schema.records_per_person is not None:
+            persons = open_source(table, schema).validate() // schema.records_per_person
+            records += f" of {persons} persons"
         found = source.tally()
         rows = [(name, *map(str, tally.counts)) for name, tally in found.items()]
         click.echo(_OWNER)
-        click.echo(f"{records} records")
+        click.echo(records)
         for line in _aligned([_HEADING, *rows]):
             click.echo(line)
         click.echo(_OWNER)

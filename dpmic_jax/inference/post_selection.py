@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dpmic_jax.data.limits import Column, NominalLimits
+from dpmic_jax.data.schema import schema_of
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey
@@ -145,6 +146,7 @@ def post_selection(
         raise ValueError(f"expected 0 < alpha < 1 (Theorem 1.3), got {alpha}")
     if not len(result.pairs):
         raise ValueError("the screen released no pair, so there is nothing to test")
+    check_one_record(schema_of(bounds), "screen and test with records_per_person = 1")
     event = Event.from_json(result.statement.event)
     # Equal events are one release: the screen's own may come from the ledger as well.
     events = tuple(dict.fromkeys((event, *prior_events)))
@@ -153,9 +155,7 @@ def post_selection(
     advice = _advice(test, control, guard, correction, selected, event.n, alpha)
     if advice and not force:
         raise ValueError(f"{advice} Pass force=True (--force) for the p-values all the same")
-    source = open_source(table, bounds)
-    check_one_record(source.schema, "screen and test with records_per_person = 1")
-    source = drawn(source, key)
+    source = drawn(open_source(table, bounds), key)
     _check_columns(source, result)
     _check_order(source, result, test)
     if (n := source.validate()) != event.n:

@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 from dpmic_jax.dp.accounting.events import Event, canonical
 from dpmic_jax.results import SEEDED
-from dpmic_jax.results.statement import key_sentence, ledger_sentence
+from dpmic_jax.results.statement import (
+    key_sentence,
+    ledger_sentence,
+    neighbours_sentence,
+    protected_records,
+)
 
 _SECRET = "secret"
 
@@ -38,6 +43,7 @@ class IndependenceStatement:
       ledger: "identity#serial" of the charge; None if no ledger was charged.
       version: the version of the library.
       run: the name of the run.
+      persons: number of persons, as for a screen (`results.Statement`).
     """
 
     event: Event
@@ -45,29 +51,26 @@ class IndependenceStatement:
     ledger: str | None
     version: str
     run: str
+    persons: int | None = None
 
     @property
     def line(self) -> str:
         """The statement in one line."""
-        records = self.event.relation.records
-        owned = "record" if records == 1 else f"at most {records} records"
+        protected = protected_records(self.event.relation, self.event.n, self.persons)
         line = (
-            f"epsilon = {self.event.epsilon:g}, delta = 0 for one person's {owned}, "
-            f"n = {self.event.n}: {self.event.mechanism}"
+            f"epsilon = {self.event.epsilon:g}, delta = 0 for {protected}: {self.event.mechanism}"
         )
         return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
-        records, moved = self.event.relation.records, float(self.event.sensitivity)
-        owned = "the record" if records == 1 else f"at most {records} records"
+        moved = float(self.event.sensitivity)
         return " ".join(
             (
                 *(() if self.key_is_secret else (f"{SEEDED}.",)),
                 f"Differentially private with epsilon = {self.event.epsilon!r}, delta = 0 for "
                 "everything released here together.",
-                f"Neighbouring tables have the same number of records, n = {self.event.n}, which "
-                f"is public, and differ in {owned} of one person.",
+                neighbours_sentence(self.event.relation, self.event.n, self.persons),
                 "Dependence is decided by the total variation distance of a pair of columns from "
                 f"independence; one person changes what is compared by at most {moved:.4g}.",
                 f"Mechanism: {self.event.mechanism}.",
@@ -87,6 +90,7 @@ class IndependenceStatement:
             "ledger": self.ledger,
             "version": self.version,
             "run": self.run,
+            **({} if self.persons is None else {"persons": self.persons}),
             "event": json.loads(self.event.to_json()),
         }
 
@@ -99,6 +103,7 @@ class IndependenceStatement:
             ledger=content["ledger"],
             version=content["version"],
             run=content["run"],
+            persons=content.get("persons"),
         )
 
 

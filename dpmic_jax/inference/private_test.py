@@ -25,7 +25,7 @@ from dpmic_jax.mic.statistics import BinnedTable, MICrAndDistance
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.persons import drawn
-from dpmic_jax.runs.relation import check_one_record, relation_of
+from dpmic_jax.runs.relation import check_one_record, persons_of, relation_of
 from dpmic_jax.screening.kinds import Kinds, kinds_of
 from dpmic_jax.screening.power import LARGEST, SURE
 from dpmic_jax.version import __version__
@@ -144,6 +144,7 @@ def independence_test(
                 ledger=run.entry,
                 version=__version__,
                 run=run.name,
+                persons=persons_of(source.schema, n),
             ),
         )
         run.finish(result.to_json())

@@ -126,9 +126,8 @@ class Statement:
     @property
     def line(self) -> str:
         """The statement in one line, for a terminal."""
-        records = _records(self.relation) if self.persons is None else "records"
-        persons = "" if self.persons is None else f", {self.persons} persons"
-        line = f"{self.cost} for one person's {records}, n = {self.n}{persons}: {self.mechanism}"
+        protected = protected_records(self.relation, self.n, self.persons)
+        line = f"{self.cost} for {protected}: {self.mechanism}"
         return line if self.key_is_secret else f"{SEEDED}. {line}"
 
     def text(self) -> str:
@@ -145,7 +144,7 @@ class Statement:
                 *(() if self.key_is_secret else (f"{SEEDED}.",)),
                 f"Differentially private with {self.cost} for everything released here together: "
                 f"{self.guarantee}.",
-                self._neighbours,
+                neighbours_sentence(self.relation, self.n, self.persons),
                 "Dependence is decided by the total variation distance of a pair of columns from "
                 f"independence; one person changes it by at most {_rounded_up(self.sensitivity)}.",
                 mic,
@@ -158,24 +157,6 @@ class Statement:
                 ledger_sentence(self.ledger),
                 f"Computed by dpmic_jax {self.version}, run {self.run}.",
             )
-        )
-
-    @property
-    def _neighbours(self) -> str:
-        """A sentence on the neighbouring relation."""
-        each = self.relation.records
-        if self.persons is None:
-            records = "the record" if each == 1 else _records(self.relation)
-            return (
-                f"Neighbouring tables have the same number of records, n = {self.n}, which is "
-                f"public, and differ in {records} of one person."
-            )
-        counted = "one record" if each == 1 else f"{each} records, n = {self.n} in all"
-        return (
-            f"Neighbouring tables have the same number of persons, {self.persons}, which is "
-            "public, and differ in all records of one person, however many these are. Each person "
-            f"counts with {counted}: of persons with more, records are drawn at random; those of "
-            "persons with fewer are repeated. A record without an id counts as a person."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -206,6 +187,31 @@ class Statement:
         if statement.to_dict() != content:
             raise ValueError("expected a privacy statement as to_dict writes it")
         return statement
+
+
+def protected_records(relation: ReplaceOne, n: int, persons: int | None) -> str:
+    """Whose records a guarantee is about, in a few words; arguments as in `Statement`."""
+    if persons is None:
+        return f"one person's {_records(relation)}, n = {n}"
+    return f"one person's records, n = {n}, {persons} persons"
+
+
+def neighbours_sentence(relation: ReplaceOne, n: int, persons: int | None) -> str:
+    """A sentence on the neighbouring relation; arguments as in `Statement`."""
+    each = relation.records
+    if persons is None:
+        records = "the record" if each == 1 else _records(relation)
+        return (
+            f"Neighbouring tables have the same number of records, n = {n}, which is public, and "
+            f"differ in {records} of one person."
+        )
+    counted = "one record" if each == 1 else f"{each} records, n = {n} in all"
+    return (
+        f"Neighbouring tables have the same number of persons, {persons}, which is public, and "
+        "differ in all records of one person, however many these are. Each person counts with "
+        f"{counted}: of persons with more, records are drawn at random; those of persons with "
+        "fewer are repeated. A record without an id counts as a person."
+    )
 
 
 def key_sentence(key_is_secret: bool) -> str:

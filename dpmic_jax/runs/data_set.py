@@ -39,7 +39,7 @@ def check_data_set(ledger: LedgerFile, schema: Schema | None) -> None:
             "columns, but the data have no schema; pass the table with its bounds"
         )
     # Of a ledger without ids, which only has a promise, persons may be protected.
-    hashes = [each.fingerprint(found["salt"]) for each in (schema, schema.of_records)]
+    hashes = [each.fingerprint(found["salt"]) for each in (schema, schema.without_persons())]
     if found["hash"] not in hashes:
         raise ValueError(
             f"the ledger at {ledger.path} belongs to another data set, {found['name']!r}, with "

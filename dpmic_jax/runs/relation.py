@@ -17,6 +17,11 @@ def relation_of(schema: Schema, records_per_person: int) -> ReplaceOne:
     return ReplaceOne(enforced)
 
 
+def persons_of(schema: Schema, n: int) -> int | None:
+    """How many persons n records are of, if each counts with exactly as many as the schema says."""
+    return None if schema.records_per_person is None else n // schema.records_per_person
+
+
 def check_one_record(schema: Schema, remedy: str) -> None:
     """Refuse persons with several records, for tests of which the level needs independent ones."""
     if (schema.records_per_person or 1) > 1:

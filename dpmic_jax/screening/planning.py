@@ -181,8 +181,12 @@ def check_not_lost(plan: Plan) -> None:
         remedy = f"about {remedy} records, or {fewer}"
     else:
         # Distances of very many records are computed in few steps.
-        why = f"independent pairs of {plan.n} records may be as far apart by chance as any"
-        remedy = "more records" if plan.n < 10**6 else "a sample of a few million records"
+        each = plan.event.relation.records
+        what = f"{plan.n} records" if each == 1 else f"{plan.n // each} persons with {each} records"
+        why = f"independent pairs of {what} may be as far apart by chance as any"
+        remedy = "more persons" if each > 1 else "more records"
+        if plan.n >= 10**6:
+            remedy = "a sample of a few million records"
     raise ValueError(
         f"{why}: of {plan.ask}, even a pair with MIC = 1 would not be found with 95 % probability. "
         f"Use {remedy}; `dpmic plan` and preview() compare them. Pass force=True (--force) to "

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpmic_jax.data.schema import Number, Schema, Times
+from dpmic_jax.data.schema.rules import kind_of
 from dpmic_jax.data.source import Source, open_source
 from dpmic_jax.dp.accounting.events import ApproximateDP, Event, GaussianDP
 from dpmic_jax.dp.ledger.budget import Budget
@@ -20,7 +21,13 @@ from dpmic_jax.mechanisms.cell_trees import CellTrees, best_trees
 from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.persons import drawn
 from dpmic_jax.runs.relation import relation_of
-from dpmic_jax.screening.breakpoints import INTERVALS, Cells, intervals_for, with_missing_bin
+from dpmic_jax.screening.breakpoints import (
+    INTERVALS,
+    Cells,
+    Numeric,
+    intervals_for,
+    with_missing_bin,
+)
 
 _ROWS = 2**18  # read at a time
 _LARGEST_ERROR = 1 / (2 * INTERVALS[-1])
@@ -61,7 +68,8 @@ def learn_bounds(
 
     Breakpoints are near the quantiles i/16 (or i/8, i/4, 1/2 where there is more noise), so that
     the bins of a screen hold similar numbers of records, however skewed the column is. Categories
-    keep their description. Missing values do not count, unless they count as a public value.
+    keep their description, and so do whole numbers of at most 16 values. Missing values do not
+    count, unless they count as a public value.
 
     Args:
       table: as for `screen`.
@@ -78,7 +86,7 @@ def learn_bounds(
     source = open_source(table, within)
     schema = source.schema
     budget = Budget(epsilon, delta, relation_of(schema, records_per_person))
-    numbers = {name: rule for name, rule in schema.columns if isinstance(rule, Number | Times)}
+    numbers = _learnable(schema)
     if not numbers:
         raise ValueError("expected at least one column of numbers to learn bounds for, got none")
     told = {**dict(schema.columns), **{n: with_missing_bin(rule) for n, rule in numbers.items()}}
@@ -126,15 +134,15 @@ def plan_bounds(*, columns: int, n: int, budget: Budget) -> CellTrees:
 
 
 def buying(schema: Schema, *, n: int, budget: Budget) -> str | None:
-    """Advice on columns of numbers on linear bounds, by public numbers; None if there are none.
+    """Advice on columns that may have a scale and have none, by public numbers; None without any.
 
     Args:
       schema: the public description of the table.
       n: number of records.
       budget: of the screen and of learning bounds together.
     """
-    numbers = [rule.number for _, rule in schema.columns if isinstance(rule, Number | Times)]
-    linear = sum(number.cut_scale == "linear" for number in numbers)
+    numbers = _learnable(schema)
+    linear = sum(_may_have_a_scale(rule) for rule in numbers.values())
     if not linear:
         return None
     share = Budget(_SHARE * budget.epsilon, budget.delta * budget.failure_share, budget.relation)
@@ -147,6 +155,20 @@ def buying(schema: Schema, *, n: int, budget: Budget) -> str | None:
         f'scale = "log" is free for the {linear} on linear bounds; dpmic bounds learn {pays}: '
         f"breakpoints {min(error, 1):.1%} of the records off, for {_SHARE} of epsilon"
     )
+
+
+def _learnable(schema: Schema) -> dict[str, Numeric]:
+    """The columns that are cut: of whole numbers from 1 to 7 each has bins of its own as it is."""
+    rules = {name: rule for name, rule in schema.columns if isinstance(rule, Number | Times)}
+    return {name: rule for name, rule in rules.items() if not _is_short(rule)}
+
+
+def _is_short(rule: Numeric) -> bool:
+    return rule.number.whole and rule.number.high - rule.number.low < INTERVALS[0]
+
+
+def _may_have_a_scale(rule: Numeric) -> bool:
+    return kind_of(rule) in ("number", "duration") and rule.number.cut_scale == "linear"
 
 
 def _event(trees: CellTrees, n: int, budget: Budget, *, label: str) -> Event:

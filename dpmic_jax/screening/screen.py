@@ -19,7 +19,7 @@ from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of
 from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.persons import drawn
-from dpmic_jax.runs.relation import relation_of
+from dpmic_jax.runs.relation import persons_of, relation_of
 from dpmic_jax.screening import distributed, planning
 from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
@@ -125,8 +125,7 @@ def screen(
         if client is not None and folder:
             executor = Cluster(task, folder, client)
         found = released(task, run.key, folder, executor)
-        persons = None if source.schema.person is None else n // relation.records
-        statement = _statement(plan, secret, run, persons)
+        statement = _statement(plan, secret, run, persons_of(source.schema, n))
         result = _result(plan, found, statement, backend_of(table))
         run.finish(result.to_json())
         return result

@@ -6,6 +6,7 @@ import pytest
 from commands import BOUNDS, NAMES, QUICK, bounds_file, columns, dpmic, table_file
 
 from dpmic_jax import read_schema
+from dpmic_jax.data.schema import TextFormat
 
 STARS = '[columns]\n"s*" = ["north", "south"]\n"*e" = [0, 100]\nresponse = [-1, 1]\n'
 
@@ -100,6 +101,17 @@ def test_a_codebook_becomes_a_bounds_file(tmp_path):
     out.write_text(out.read_text().replace("dose = []", "dose = [0, 1]"))
     assert [name for name, _ in read_schema(out).columns] == ["age", "site", "dose"]
     assert dpmic("bounds", "from-codebook", book, "--out", out).exit_code == 2  # it is there
+
+
+def test_a_template_says_how_the_text_file_is_written(tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("größe;alter\n1,8;40\n", encoding="latin-1")
+    options = ("--delimiter", ";", "--decimal", ",", "--encoding", "latin-1", "--missing", "?")
+    done = dpmic("bounds", "template", table, *options)
+    filled = tmp_path / "bounds.toml"
+    filled.write_text(done.stdout.replace("[]", "[0, 9]"), encoding="utf-8")
+    expected = TextFormat(delimiter=";", decimal=",", encoding="latin-1", missing=("?",))
+    assert read_schema(filled).text == expected
 
 
 def test_a_template_of_a_typed_file_has_kinds_and_no_warning(tmp_path):

@@ -63,6 +63,16 @@ def test_parquet_files_are_counted_by_their_types(tmp_path):
     assert counts(done)[1] == {"a": (2, 0, 1, 1), "b": (1, 1, 0, 0), "c": (1, 2, 0, 0)}
 
 
+def test_cells_of_all_records_of_persons_are_counted(tmp_path):
+    ids = ["a", "b"] * 75 + [""] * 50
+    table = table_file(tmp_path, lines(**spoilt(), person=ids))
+    bounds = bounds_file(tmp_path, f'person = "person"\nrecords_per_person = 3\n{BOUNDS}')
+    records, found = counts(dpmic("data", "check", table, "--bounds", bounds))
+    assert records == "200 records of 52 persons"
+    assert found["dose"] == (3, 1, 1, 1)
+    assert "person" not in found
+
+
 def test_faults_of_structure_are_bad_input(tmp_path):
     table, bounds = table_file(tmp_path, [*lines(), ["1"]]), bounds_file(tmp_path)
     for words in ((table, "--bounds", bounds), (tmp_path / "no.csv", "--bounds", bounds)):

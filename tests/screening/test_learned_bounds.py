@@ -234,6 +234,24 @@ def test_buying_is_advised_where_the_predicted_error_is_small_and_bounds_are_lin
     assert buying(scaled, **on) is None
 
 
+def test_columns_of_which_every_value_has_its_bins_are_not_bought():
+    long, short = (Number(0, high, whole=True) for high in (16, 15))
+    within = Schema((("long", long), ("short", short)))
+    table = {"long": np.arange(4000) % 5, "short": np.arange(4000) % 5}
+    found = learn_bounds(table, within=within, epsilon=1.0, key=seeded_key(1))
+    assert found.schema["short"] == short
+    assert found.schema["long"] != long
+    assert dict(found.event.settings)["columns"] == "1"
+
+
+def test_a_scale_is_advised_for_columns_that_may_have_one():
+    dates = Times(date(2020, 1, 1), date(2020, 12, 31))
+    whole = Number(0, 999, whole=True)
+    on = {"n": 10_000, "budget": Budget(1.0)}
+    assert buying(Schema((("d", dates), ("w", whole))), **on) is None
+    assert "the 1 on" in buying(Schema((("d", dates), ("w", whole), ("x", Number(0, 9)))), **on)
+
+
 ODD = [None, np.nan, inf, -inf, "?", "", 1e308, -1e308, 0, -0.0, 5, 10**30, True, 5e-324, "7"]
 KINDS = {
     "number": Number(-3, 1e6),

@@ -395,3 +395,9 @@ def test_a_plan_is_refused_if_and_only_if_it_finds_nothing():
                 check_not_lost(found)
             times = float(re.search(r"about (\S+) times", str(refused.value))[1])
             assert planned(epsilon=1.1 * times * epsilon, n=2000).smallest <= LARGEST
+
+
+def test_too_few_persons_are_refused_as_such_however_many_records_they_have():
+    found = planned(n=46 * 187, records=187, epsilon=1.0)
+    with pytest.raises(ValueError, match=r"46 persons with 187 records .* Use more persons"):
+        check_not_lost(found)

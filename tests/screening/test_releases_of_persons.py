@@ -13,12 +13,13 @@ from processes import ended, started
 from small import BOUNDS, NAMES, STATISTIC, columns, same_bits, screened
 
 from dpmic_jax import AllPairs, Budget, ReplaceOne, ScreenResult, secret_key, seeded_key
-from dpmic_jax.causal import EMPC, Kendall, discover, read_coded
+from dpmic_jax.causal import EMPC, CausalResult, Kendall, discover, read_coded
 from dpmic_jax.causal.reading import TableCodes
 from dpmic_jax.data.schema import schema_of
 from dpmic_jax.data.source import open_source
 from dpmic_jax.data.source.persons import PersonSource
 from dpmic_jax.inference import (
+    IndependenceResult,
     Permutation,
     PrivateDecisions,
     PrivatePValues,
@@ -225,10 +226,14 @@ def test_every_release_reads_the_drawn_records_of_persons(ledger, tmp_path):
         **shared,
     )
     assert tested.dependent == (True, False)
+    assert f"the same number of persons, {PERSONS}" in tested.statement.text()
+    assert IndependenceResult.from_json(tested.to_json()) == tested
     codes = TableCodes(open_source(table(), of_persons()), 2)
     found = discover(codes, Kendall, EMPC(epsilon=500.0, threshold=2.0, max_order=0), **shared)
     assert found.privacy.event.relation == ReplaceOne(2)
     assert found.privacy.event.n == 2 * PERSONS
+    assert f"one person's records, n = 300, {PERSONS} persons" in found.privacy.line
+    assert CausalResult.from_json(found.to_json()).privacy == found.privacy
     assert [event.relation for event in ledger.events] == [ReplaceOne(2)] * 4
 
 

@@ -17,7 +17,7 @@ from dpmic_jax.data.schema.fields import KINDS, rule_of
 from dpmic_jax.data.schema.patterns import escaped
 from dpmic_jax.data.schema.reading import listed
 from dpmic_jax.data.schema.rules import twice
-from dpmic_jax.data.schema.template import HEADING, aligned, unfilled
+from dpmic_jax.data.schema.template import to_fill_in, unfilled
 from dpmic_jax.data.schema.writing import line
 
 # Names that other codebooks have for the same things.
@@ -76,7 +76,7 @@ def written(entries: Iterable[Entry], where: str) -> str:
         problems.append("expected a line for each column, got none")
     if problems:
         raise ValueError(listed(problems, where))
-    return HEADING + aligned(lines)
+    return to_fill_in(lines)
 
 
 def _line(entry: Entry) -> tuple[str, str]:

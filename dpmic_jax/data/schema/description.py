@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpmic_jax.data.schema.patterns import escaped, is_pattern, matches
@@ -19,7 +19,7 @@ from dpmic_jax.data.schema.rules import (
     twice,
 )
 from dpmic_jax.data.schema.text_format import TextFormat
-from dpmic_jax.data.schema.writing import array, line, toml
+from dpmic_jax.data.schema.writing import line, toml
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,6 @@ class Schema:
         person = () if self.person is None else (self.person,)
         return (*(name for name, _ in self.columns), *self.ignored, *person)
 
-    @property
-    def of_records(self) -> "Schema":
-        """The schema in which records are counted as they are, and the ids of persons ignored."""
-        if self.person is None:
-            return self
-        ignored = (*self.ignored, self.person)
-        return replace(self, ignored=ignored, person=None, records_per_person=None)
-
     def for_columns(self, names: Iterable[str]) -> "Schema":
         """The schema of a table that has these columns: its patterns are replaced by their names.
 
@@ -116,15 +108,20 @@ class Schema:
             patterns=(),
         )
 
+    def without_persons(self) -> "Schema":
+        """The schema of the same table in which records are not drawn by person."""
+        if self.person is None:
+            return self
+        ignored = (*self.ignored, self.person)
+        return replace(self, ignored=ignored, person=None, records_per_person=None)
+
     def to_toml(self) -> str:
         """The schema as a bounds file, from which `read_schema` reads an equal schema."""
         lines = []
         if self.person is not None:
             lines.append(f"person = {toml(self.person)}\n")
             lines.append(f"records_per_person = {self.records_per_person}\n\n")
-        if self.text != TextFormat():
-            lines.append(f"[file]\n{_changed(self.text)}\n")
-        lines.append("[columns]\n")
+        lines += [self.text.to_toml(), "[columns]\n"]
         lines += [line(escaped(name), rule) for name, rule in self.columns]
         lines += [line(escaped(name), None) for name in self.ignored]
         lines += [line(pattern, rule) for pattern, rule in self.patterns]
@@ -177,16 +174,6 @@ class Schema:
 def _meant(pattern: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """The columns that a pattern stands for."""
     return (pattern,) if pattern in names else tuple(n for n in names if matches(pattern, n))
-
-
-def _changed(text: TextFormat) -> str:
-    """The lines of a [file] table: what differs from the usual."""
-    found = {field.name: getattr(text, field.name) for field in fields(text)}
-    return "".join(
-        f"{name} = {array(value) if isinstance(value, tuple) else toml(value)}\n"
-        for name, value in found.items()
-        if value != getattr(TextFormat(), name)
-    )
 
 
 def _as_json(rule: Rule) -> dict[str, Any]:

@@ -4,12 +4,15 @@ import re
 from collections.abc import Iterable, Mapping
 
 from dpmic_jax.data.schema.patterns import escaped, matches
+from dpmic_jax.data.schema.text_format import TextFormat
 from dpmic_jax.data.schema.writing import key
+
+_USUAL = TextFormat()
 
 # So many columns of one kind whose names differ in a number alone share a line.
 MANY = 4
 
-HEADING = """\
+_HEADING = """\
 # The public description of each column. Take nothing from the data: what is written here is not
 # protected. Fill in the brackets:
 #   numbers     [0, 100]                    low and high; what is outside counts as them
@@ -21,7 +24,6 @@ HEADING = """\
 # person = "..."              # the column that says whose record it is, if somebody has several
 # records_per_person = 1      # with how many records each person counts
 
-[columns]
 """
 
 _BOUNDS = "low, high"
@@ -44,14 +46,15 @@ _LINES = {
 }
 
 
-def template(columns: Mapping[str, str | None] | Iterable[str]) -> str:
+def template(columns: Mapping[str, str | None] | Iterable[str], text: TextFormat = _USUAL) -> str:
     """A bounds file to fill in.
 
     Args:
       columns: the names of the columns; or their kinds by name, as `column_kinds` finds them.
+      text: how the table is written, for the [file] table, if it is a text file.
     """
     kinds = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
-    return HEADING + aligned(_line(*group) for group in _groups(kinds))
+    return to_fill_in((_line(*group) for group in _groups(kinds)), text)
 
 
 def unfilled(heading: str, kind: str | None, comment: str = "") -> tuple[str, str]:
@@ -60,8 +63,13 @@ def unfilled(heading: str, kind: str | None, comment: str = "") -> tuple[str, st
     return f"{key(heading)} = {value}", "; ".join(filter(None, (asked, comment)))
 
 
-def aligned(lines: Iterable[tuple[str, str]]) -> str:
-    """Lines with their comments below each other."""
+def to_fill_in(lines: Iterable[tuple[str, str]], text: TextFormat = _USUAL) -> str:
+    """A bounds file of these lines, with their comments, under a heading that explains them."""
+    return f"{_HEADING}{text.to_toml()}[columns]\n{_aligned(lines)}"
+
+
+def _aligned(lines: Iterable[tuple[str, str]]) -> str:
+    # Lines with their comments below each other.
     lines = list(lines)
     width = max((len(text) for text, comment in lines if comment and len(text) < 60), default=0)
     return "".join(

@@ -2,8 +2,10 @@
 
 import codecs
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
+
+from dpmic_jax.data.schema.writing import array, toml
 
 # Texts that mean a missing value, unless others are declared.
 NULLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
@@ -68,6 +70,15 @@ class TextFormat:
     def to_json(self) -> dict[str, Any]:
         """The settings by name."""
         return asdict(self)
+
+    def to_toml(self) -> str:
+        """The [file] table of a bounds file: what differs from the usual, or nothing."""
+        lines = [
+            f"{field.name} = {array(value) if isinstance(value, tuple) else toml(value)}\n"
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != field.default
+        ]
+        return "".join(["[file]\n", *lines, "\n"]) if lines else ""
 
 
 def _check_mark(name: str, mark: Any, refused: str) -> None:
