@@ -79,12 +79,3 @@ def test_faults_of_structure_are_bad_input(tmp_path):
         done = dpmic("data", "check", *words)
         assert done.exit_code == 2
         assert done.stdout == ""
-
-
-def test_cells_of_a_table_of_persons_are_counted_record_by_record(tmp_path):
-    content = "who,dose\n" + "1,\n" * 3 + "2,0.5\n" * 2
-    bounds = 'person = "who"\nrecords_per_person = 1\n[columns.dose]\nlow = 0\nhigh = 1\n'
-    (tmp_path / "t.csv").write_text(content)
-    (tmp_path / "b.toml").write_text(bounds)
-    done = dpmic("data", "check", tmp_path / "t.csv", "--bounds", tmp_path / "b.toml")
-    assert counts(done) == ("5 records", {"dose": (3, 0, 0, 0)})
