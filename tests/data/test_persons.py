@@ -144,7 +144,7 @@ def test_the_order_of_columns_and_of_nominal_categories_changes_no_draw(rng):
     assert expected != Counter(data["value"])
 
 
-def drawn_by_many_keys(values, each, keys=4000):
+def drawn_by_many_keys(values, each, keys=1000):
     """How often each multiset of records is drawn of a person with these records."""
     fillers = [(f"f{k}", 0.0, 0.0) for k in range(3)]
     rows = [("p", 1.0, value) for value in values]
