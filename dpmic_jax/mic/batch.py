@@ -339,7 +339,7 @@ class Scorer:
             return self._run(pairs)
         except jax.errors.JaxRuntimeError as error:
             least = self.layout.lane_by_lane or self.layout.pairs == 1
-            if least or "RESOURCE_EXHAUSTED" not in str(error):
+            if least or not is_out_of_memory(error):
                 raise
         tiles = self._with_less.tiles(pairs, self._with_less.most)
         return np.concatenate([self._with_less.run(tile) for tile in tiles], axis=2)
@@ -352,6 +352,11 @@ class Scorer:
         share = share_out(pairs, self._devices, self.layout.pairs)
         counts = self._count(self._columns, *share, self._n)
         return self._optimise(counts, share.number, share[:2])
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether a device has too little memory."""
+    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 class ScorerOfParts:

@@ -16,9 +16,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Int
 
-from dpmic_jax.mic import at_once, kernel
+from dpmic_jax.mic import at_once, backends, kernel
 from dpmic_jax.mic.backends import Device, memory_of
-from dpmic_jax.mic.batch import Optimiser, layout_for, share_out
+from dpmic_jax.mic.batch import Optimiser, is_out_of_memory, layout_for, share_out
 from dpmic_jax.mic.coding import FineCodes, filled, fine_edges, refined_shape
 from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.padding import decade
@@ -73,7 +73,8 @@ def score_batches(
       gains: how phi is evaluated.
       n: number of records, for grids that are scored by their distance from independence.
       rows: the most records that a batch has.
-      group: how many pairs are counted at a time: what memory has to hold.
+      group: how many pairs are counted at a time: what memory has to hold. Where a GPU has too
+        little for them, the table is read again for half as many.
       devices: where to run; tiles of a group are split evenly over them.
 
     Yields:
@@ -81,9 +82,18 @@ def score_batches(
     """
     devices = devices or jax.devices()[:1]
     mesh = Mesh(np.array(devices), ("pairs",))
-    for start in range(0, len(pairs), group):
-        wanted = pairs[start : start + group]
-        yield _one_pass(batches(), rows, wanted, group, gains, n, mesh)
+    by_lanes, done = backends.backend(devices[0].platform).lane_by_lane, 0
+    while done < len(pairs):
+        wanted = pairs[done : done + group]
+        try:
+            found = _one_pass(batches(), rows, wanted, group, gains, n, mesh)
+        except jax.errors.JaxRuntimeError as error:
+            if by_lanes or group == 1 or not is_out_of_memory(error):
+                raise
+            group = -(-group // 2)
+            continue
+        yield found
+        done += len(wanted)
 
 
 def _one_pass(
