@@ -251,6 +251,27 @@ def test_commands_named_in_the_text_have_these_options(page):
         assert {word for word in words if re.match("--?[a-zA-Z]", word)} <= known, inline
 
 
+def prose(page):
+    """The lines of a page that are neither code, tables nor comments."""
+    text = re.sub(r"```.*?```|<!--.*?-->|<pre>.*?</pre>", "", page.read_text(), flags=re.DOTALL)
+    return [line for line in text.splitlines() if not line.startswith(("|", "    "))]
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
+
+
+@pytest.mark.parametrize("page", named([*PAGES, *ROOT.glob("*.md")]))
+def test_lines_of_text_have_at_most_120_characters(page):
+    assert [line for line in prose(page) if len(line) > 120] == []
+
+
+def test_pages_have_at_most_1500_words_unless_they_are_proofs():
+    proofs = (ROOT / "mkdocs.yml").read_text().split("- Proofs:")[1].split("- Contributing:")[0]
+    words = {page.name: len(" ".join(prose(page)).split()) for page in DOCS.glob("*.md")}
+    assert [name for name, n in words.items() if n > 1500 and f" {name}\n" not in proofs] == []
+
+
 def test_every_page_is_in_the_navigation_once():
     listed = re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1])
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
