@@ -41,6 +41,7 @@ ROW = re.compile(r"^\S+ +\S+ +\d\.\d{3}(?!\d).*$", re.MULTILINE)  # of a result,
 REFUSED = ("Error: ", "Budget exceeded: ")
 SCHEDULER = "tcp://scheduler:8786"
 
+
 class Block(NamedTuple):
     """A code block, what the page shows of its output, and whether it takes long."""
 
