@@ -13,6 +13,7 @@ from dpmic_jax.mic.padding import rung
 # The recursion holds bits of information as int32 in units of 2^-26, with -16 standing
 # for "impossible": the entropy of the rows has to stay below 15 bits.
 MOST_ROWS = 2**15
+_MOST_PLACES = 128  # at which a plan may be split into buckets
 
 Cells = float | Callable[[int], float]
 Sizes = Callable[[int], Iterable[int]]
@@ -230,13 +231,18 @@ def buckets(
 def _buckets(
     grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket, int], float]
 ) -> tuple[Bucket, ...]:
-    """Shortest path over the places where the plan may be split."""
+    """Shortest path over the places where the plan may be split.
+
+    Between any two places a bucket is priced, which would take minutes for plans of 500 grids: they
+    are split at some places only.
+    """
+    places = [*range(0, len(grids), -(-len(grids) // _MOST_PLACES) or 1), len(grids)]
     best: list[tuple[float, tuple[Bucket, ...]]] = [(0.0, ())]
-    for stop in range(1, len(grids) + 1):
+    for at in range(1, len(places)):
         options = (
-            (best[start][0] + seconds(bucket, pairs), (*best[start][1], bucket))
-            for start in range(stop)
-            for bucket in [Bucket(grids[start:stop])]
+            (best[i][0] + seconds(bucket, pairs), (*best[i][1], bucket))
+            for i in range(at)
+            for bucket in [Bucket(grids[places[i] : places[at]])]
         )
         best.append(min(options, key=lambda option: option[0]))
     return best[-1][1]
