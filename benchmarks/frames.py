@@ -146,8 +146,8 @@ def main(peers: bool) -> None:
         command = [sys.executable, "-m", "benchmarks.frames", *words]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found[" ".join(words)] = json.loads(done.stdout)
-        print(words, found[" ".join(words)])
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        print(words, found[" ".join(words)], flush=True)
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

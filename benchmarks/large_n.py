@@ -11,6 +11,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,7 @@ R_SQUARED = (0.1, 0.5, 0.9)
 # Statistic, records, columns.
 CASES = [
     *(("large", n, columns) for n in (10_000, 100_000, 1_000_000) for columns in (2, 30)),
-    ("full", 10_000, 2),
-    ("full", 10_000, 30),
-    ("full", 100_000, 2),
-    ("full", 1_000_000, 2),
+    *(("full", *shape) for shape in ((10_000, 2), (10_000, 30), (100_000, 2), (1_000_000, 2))),
 ]
 SECONDS = 240  # that a case may take
 
@@ -60,7 +59,7 @@ def timed(name: str, n: int, columns: int) -> dict[str, Any]:
     return {**found, "value": float(value), "peak MB": peak}
 
 
-def times() -> list[dict[str, Any]]:
+def times(keep: Callable[[list[dict[str, Any]]], None]) -> None:
     found = []
     for name, n, columns in CASES:
         own = {"statistic": name, "n": n, "columns": columns}
@@ -73,7 +72,7 @@ def times() -> list[dict[str, Any]]:
             more = {"ended": f"after {SECONDS} s"}
         found.append({**own, **more})
         print(found[-1], flush=True)
-    return found
+        keep(found)
 
 
 def values(data: np.ndarray, name: str) -> np.ndarray:
@@ -93,7 +92,7 @@ def values(data: np.ndarray, name: str) -> np.ndarray:
     return np.concatenate([read.mic(read.characteristic(cut.grids, part)) for part in found])
 
 
-def losses() -> list[dict[str, Any]]:
+def losses(keep: Callable[[list[dict[str, Any]]], None]) -> None:
     from dpmic_jax.paper.family import data_sets, family
 
     known, found = family(), []
@@ -122,7 +121,7 @@ def losses() -> list[dict[str, Any]]:
             }
         )
         print({name: value for name, value in found[-1].items() if name != "values"}, flush=True)
-    return found
+        keep(found)
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
@@ -134,10 +133,14 @@ def main(words: list[str]) -> None:
         print(json.dumps(timed(words[0], int(words[1]), int(words[2]))))
         return
     found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+
+    def keep(word: str, rows: list[dict[str, Any]]) -> None:
+        content = found | {word: rows, "command": "python -m benchmarks.large_n"}
+        RESULTS.write_text(json.dumps(content, indent=1) + "\n")
+
     for word in words or ["time", "loss"]:
-        found[word] = {"time": times, "loss": losses}[word]()
-    found["command"] = "python -m benchmarks.large_n"
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        {"time": times, "loss": losses}[word](partial(keep, word))
+        found = json.loads(RESULTS.read_text())
 
 
 if __name__ == "__main__":
