@@ -385,6 +385,12 @@ def test_axe_finds_nothing_serious(opened, browser, axe, scheme, width):
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
+def test_axe_finds_a_fault_that_is_put_in(opened, axe):
+    _, text = whole_page()
+    driver = opened(text.replace("<main>", '<main><input type="text" />'))
+    assert [found[0] for found in axe(driver)] == ["label"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_picture_of_the_page_has_its_colours(opened, browser, tmp_path, scheme):
     _, text = whole_page(statement=statement_of(n=400, key_is_secret=False))
