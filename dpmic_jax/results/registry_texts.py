@@ -6,8 +6,8 @@ their sources, so the export has a version of its own.
 """
 
 SOURCES = (
-    "fields as of a list of November 2025, after arXiv 2509.13509 and NIST SP 800-226 (2025); "
-    "not an official form of either"
+    "fields as of a list made from summaries of arXiv 2509.13509 and of NIST SP 800-226 (March "
+    "2025); not an official form of either"
 )
 
 # What only the curator knows, by section; `answers` has the same names.
