@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpmic_jax.data.table import BoundsOf
+from dpmic_jax.data.limits import NumberLimits
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.arithmetic.exact_decimal import as_fraction, ceil_to_float, check_positive_int
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
-from dpmic_jax.mechanisms.base import PairMechanism
+from dpmic_jax.mechanisms.base import OnBounds
 
 if TYPE_CHECKING:
-    import opendp.prelude as dp
+    from opendp.mod import Measurement
 
 
 def to_opendp(
-    mechanism: PairMechanism[Any], *, n: int, bounds: Sequence[BoundsOf], key: AnyKey
-) -> "dp.Measurement":
+    mechanism: OnBounds[Any], *, n: int, bounds: Sequence[NumberLimits], key: AnyKey
+) -> "Measurement":
     """A measurement that releases the value of a pair of columns by an epsilon-DP mechanism.
 
     Its input is a pair (x, y) of columns of n records, and its distance the number of persons whose
@@ -33,7 +33,10 @@ def to_opendp(
       key: `secret_key()`; seeded keys would repeat their noise, and are refused.
     """
     try:
-        import opendp.prelude as dp
+        from opendp.domains import user_domain
+        from opendp.measurements import make_user_measurement
+        from opendp.measures import max_divergence
+        from opendp.metrics import change_one_distance
     except ImportError as error:
         raise ImportError('to_opendp needs opendp: pip install "dpmic_jax[opendp]"') from error
     check_positive_int("n", n)
@@ -57,10 +60,10 @@ def to_opendp(
         # Group privacy: each person costs epsilon.
         return ceil_to_float(persons * epsilon) if persons else 0.0
 
-    return dp.m.make_user_measurement(
-        dp.user_domain(f"pairs of columns of {n} records", lambda columns: len(columns) == 2),
-        dp.change_one_distance(),
-        dp.max_divergence(),
+    return make_user_measurement(
+        user_domain(f"pairs of columns of {n} records", lambda columns: len(columns) == 2),
+        change_one_distance(),
+        max_divergence(),
         function=release,
         privacy_map=privacy_map,
     )

@@ -145,7 +145,9 @@ def _plans(result: ScreenResult) -> Iterator[Plan]:
 def _stated_micr(settings: dict[str, str]) -> MICr | None:
     """MICr with the settings of an event; None if it has none, or rules of the caller's own."""
     step = re.fullmatch(r"ladder\(ratio=([0-9.e+-]+)\)", settings.get("sizes", ""))
-    sizes = ladder(float(step[1])) if step else {"all_sizes": all_sizes}.get(settings.get("sizes"))
+    sizes = (
+        ladder(float(step[1])) if step else {"all_sizes": all_sizes}.get(settings.get("sizes", ""))
+    )
     master = {"reshef": reshef, "definition": definition}.get(settings.get("master", ""))
     if sizes is None or master is None:
         return None
