@@ -42,7 +42,7 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
       A number from 0 to 1, near 0 if the columns are independent. It is 1 only if the axis with
       fewer parts is balanced and a noiseless function of the other. A column of few values that
       are not balanced has less with every column, itself included: a flag at most its entropy,
-      which is 0.47 if one value has 10 % of the records (docs/distance.md, rare flags).
+      which is 0.47 if one value has 10 % of the records (docs/rare_flags.md).
     """
     return _mic(x, y, MICe(B=B, c=c), None)
 
