@@ -33,8 +33,8 @@ def joint_mic(
 ) -> JointMIC:
     """How much several columns together tell about one, by the best product of partitions.
 
-    It is not the MIC of the literature, which is of two columns: the definition is in
-    docs/beyond_pairs.md. It finds dependences that no pair shows, as of y on the parity of two columns.
+    It is not the MIC of the literature, which is of two columns (docs/beyond_pairs.md). It finds
+    dependences that no pair shows, as of y on the parity of two columns.
     More columns reach larger values by chance: compare it with its value for a shuffled target.
     All products are tried, so pass few columns, and for many records a smaller B.
 

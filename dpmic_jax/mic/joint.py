@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from dpmic_jax.data.limits import Column
 from dpmic_jax.mic import numpy_scorer
@@ -80,15 +80,14 @@ class _Told:
         if min(count, of_y) < 2:
             return 0.0, 1
         if self._bins:
-            bits = table_information(cells, self._y, np.array([count, of_y]))
-            return min(bits / math.log2(min(count, of_y)), 1.0), of_y
+            told = table_information(cells, self._y, np.array([count, of_y]))
+            return min(told / math.log2(min(count, of_y)), 1.0), of_y
         table = np.bincount(self._y * count + cells, minlength=of_y * count)
         edges = np.pad(np.cumsum(table.reshape(of_y, count), axis=0), ((1, 0), (0, 0)))
         parts = max(2, min(self._side, self._B // count))
-        bits: Float[np.ndarray, " sizes"] = numpy_scorer.merge(
-            edges, parts, numpy_scorer.float_phi(len(cells))
-        )
-        values = bits / np.log2(np.minimum(np.arange(2, parts + 1), count))
+        phi = numpy_scorer.float_phi(len(cells))
+        values = numpy_scorer.merge(edges, parts, phi)
+        values /= np.log2(np.minimum(np.arange(2, parts + 1), count))
         return min(float(values.max()), 1.0), 2 + int(values.argmax())
 
 
