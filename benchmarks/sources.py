@@ -1,7 +1,7 @@
 """The memory and the time of a screen of many records, read from a database or from files.
 
 `python -m benchmarks.sources` writes 10^7 records of 12 columns, of four kinds, to a Parquet file,
-to a folder of eight, and to a DuckDB database, with `--postgresql URI` also to that database (its
+to a folder of 39, and to a DuckDB database, with `--postgresql URI` also to that database (its
 table `benchmark_sources` is replaced), and screens each in a process of its own. It prints the peak
 of the memory of the whole process, and checks that the results have the same bits. `--records` sets
 another number. It writes `benchmarks/results/sources.json`.
@@ -127,7 +127,7 @@ def screened(kind: str, where: str, sql: str) -> dict[str, Any]:
     found = dm.screen(data, bounds=bounds, epsilon=1.0, ask=dm.AllPairs(), key=dm.seeded_key(0))
     values = found.distance.tobytes() + found.mic.tobytes()
     return {
-        "memory": 10**6 * peak_mb(),
+        "memory": 2**20 * peak_mb(),
         "seconds": round(time.perf_counter() - began, 1),
         "digest": hashlib.sha256(values).hexdigest()[:12],
     }
