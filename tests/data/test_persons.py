@@ -101,6 +101,7 @@ def test_all_sources_orders_and_batches_draw_the_same_records(rng, tmp_path, mon
     assert counted(shuffled, 3, rows=7) == expected
     # Drawn in many ranges of persons, from pieces and into batches of a few records.
     monkeypatch.setattr(persons, "HELD", 10)
+    monkeypatch.setattr(persons, "SORTED", 4)
     monkeypatch.setattr(persons, "PIECE", 5)
     monkeypatch.setattr("dpmic_jax.data.source.memory.PIECE", 11)
     assert counted(shuffled, 3) == expected

@@ -54,8 +54,8 @@ from dpmic_jax.data.table import FEWEST_RECORDS
 
 # Records whose owners and tags are in memory at a time while records are drawn, 32 bytes each.
 HELD = 2**22
-# In how many parts the records that are held are sorted, one after the other.
-PARTS = 16
+# Records that are sorted at a time.
+SORTED = 2**18
 # Records that are repeated at a time.
 PIECE = 2**16
 
@@ -186,7 +186,8 @@ class PersonSource(Source):
         cipher, found, start = BlockCipher(self._key), [], 0
         while start < _END:
             owners, tags, end = self._owned_from(start)
-            step = -(-(end - start) // PARTS)
+            parts = max(1, -(-sum(map(len, owners)) // SORTED))
+            step = -(-(end - start) // parts)
             for low in range(start, end, step):
                 rows = [_within(part, low, min(low + step, end)) for part in owners]
                 some = np.concatenate(_selected(owners, rows))
