@@ -45,7 +45,12 @@ def main() -> None:
         print(f"{name:18} {one['memory'] / 1e9:5.2f} GB {one['seconds']:7.1f} s  {one['digest']}")
     if len({one["digest"] for one in found.values()}) > 1:
         raise SystemExit("the results differ")
-    shown = {"records": asked.records, "columns": COLUMNS, "sources": found}
+    shown = {
+        "command": "python -m benchmarks.sources",
+        "records": asked.records,
+        "columns": COLUMNS,
+        "sources": found,
+    }
     RESULTS.write_text(json.dumps(shown, indent=1) + "\n")
 
 
