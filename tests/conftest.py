@@ -4,8 +4,10 @@ from importlib import import_module
 
 import environment
 import jax
+import jaxtyping
 import numpy as np
 import pytest
+import typecheck
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
@@ -16,6 +18,7 @@ CHECKED = [
     *("lookup", "binning", "characteristic", "counting", "numpy_scorer", "xlogx", "optimise"),
     *("batch", "ties", "kernel"),
 ]
+jaxtyping.jaxtyped = typecheck.sampled  # the hook puts it around every function
 with install_import_hook([f"dpmic_jax.mic.{name}" for name in CHECKED], "typecheck.checked"):
     for name in CHECKED:
         import_module(f"dpmic_jax.mic.{name}")

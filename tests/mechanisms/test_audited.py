@@ -15,7 +15,7 @@ from dpmic_jax.dp.noise.lattice import LatticeLaplace
 from dpmic_jax.dp.rng.keys import event_key
 from dpmic_jax.mechanisms.release import add_noise
 
-DRAWS = 10**6
+DRAWS = 200_000  # of an epsilon of 1 a bound above 0.93 is found, but for one run in a million
 SURE = 1 - 1e-6
 
 
@@ -102,7 +102,6 @@ def test_the_same_key_and_event_on_two_tables_is_caught():
 def test_counts_of_a_histogram_are_as_hard_to_tell_apart_as_promised(keys):
     mechanism = MICrHistogram(epsilon=2.0)
     law, room = mechanism.noise(200), mechanism.room(200)
-    found = sampled_loss(
-        draws(law, room + 3, keys[0]), draws(law, room + 4, keys[1]), confidence=SURE
-    )
+    one, other = (draws(law, room + i, keys[i - 3], 500_000) for i in (3, 4))
+    found = sampled_loss(one, other, confidence=SURE)
     assert 0.95 < found.epsilon <= 1.0

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import jax
@@ -82,7 +82,7 @@ class CubeNoise:
         integer("sensitivity", self.sensitivity, 1, 2**60)
         integer("values", self.values, 1, MOST_VALUES)
 
-    @property
+    @cached_property
     def rate(self) -> Fraction:
         """a of q = e^-a: epsilon / sensitivity, exactly."""
         return exact("epsilon", self.epsilon) / self.sensitivity
