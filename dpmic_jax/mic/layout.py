@@ -1,5 +1,6 @@
 """How a plan is laid out on a device: in which buckets, and how many pairs and lanes at a time."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ class Layout(NamedTuple):
     lanes: int  # that are optimised side by side, at most
     lane_by_lane: bool  # so a CPU is three times faster; a GPU would starve: `at_once`
     triton: bool = False  # OptimizeAxis by its own kernel (`triton`)
+    edges: bool = False  # columns that are merged are counted up to their edges (`at_once`)
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -52,12 +54,18 @@ class Layout(NamedTuple):
         lanes = self.lanes_of(bucket)
         return self.room(bucket) // lanes, max(1, bucket.parts - 1), lanes
 
+    def counted(self, bucket: Bucket) -> tuple[int, int]:
+        """Of what is counted of a lane: its cells, or rows and their sum up to each edge."""
+        if self.edges and bucket.parts > 1:
+            return bucket.rows + 1, bucket.master + 1
+        return bucket.master, bucket.rows
+
     def _lanes(self, bucket: Bucket) -> int:
         return 2 * self.pairs * len(bucket.grids)
 
     def cells_of(self, bucket: Bucket) -> int:
         """Of all counts of a bucket."""
-        return self.room(bucket) * bucket.master * bucket.rows
+        return self.room(bucket) * math.prod(self.counted(bucket))
 
     @property
     def cells(self) -> int:
