@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Integer
 
-from dpmic_jax.mic import optimise_triton, prefix_triton
+from dpmic_jax.mic import backends, optimise_triton, prefix_triton
 from dpmic_jax.mic.coding import Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.distance import (
     CUTS,
@@ -28,12 +28,8 @@ from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.optimise import best_information, table_information
 from dpmic_jax.mic.xlogx import ExactGains, FastGains, Gains
 
-# Of counts on the refinement that are made and read off at a time.
-REFINED_BYTES = 2**29
 # Of a count, where those of both orientations share a word.
 _HALF = 16
-# Of counts of a tile that are scattered to at a time, at most; indices are 32 bits.
-_MOST_CELLS = 2**30
 
 Counts = Integer[Array, "lanes master rows"]
 Edges = Integer[Array, "lanes rows_and_sum edges"]
@@ -321,7 +317,7 @@ def _prefix_sums(
 def _some_at_a_time(of_some, given, cells: int) -> tuple[Counts, ...]:
     """What is found of all pairs, of which as many are worked on at a time as there is room for."""
     pairs = len(jax.tree.leaves(given)[0])
-    turns = min(pairs, -(-4 * cells * pairs // REFINED_BYTES))
+    turns = min(pairs, -(-4 * cells * pairs // backends.REFINED_BYTES))
     while pairs % turns:
         turns += 1
     if turns == 1:

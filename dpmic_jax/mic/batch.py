@@ -27,9 +27,6 @@ from dpmic_jax.mic.programs import SPLIT, Call, Program, compiled_together, on_d
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains
 
-# What the counts of a tile should take at least, so that calling programs costs little beside
-# running them, and at most.
-TILE_BYTES = 2**23, 2**30
 _COMPILE_COUNTING = 0.4  # seconds
 # Tiles under way where one core alone does not work on each.
 WORKERS = 2
@@ -58,7 +55,7 @@ def layout_for(
             memory or backend.memory,
         )
     layout = Layout(chosen, lanes // 2, lanes, True)
-    least, most = (size // 4 for size in TILE_BYTES)
+    least, most = (size // 4 for size in backends.TILE_BYTES)
     while layout.pairs < 4 * lanes and 2 * layout.cells <= least:
         layout = layout._replace(pairs=2 * layout.pairs)
     while layout.pairs > 1 and layout.cells > most:

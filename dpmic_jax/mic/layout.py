@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from dpmic_jax.mic.backends import SPLIT_AT_ONCE
 from dpmic_jax.mic.grids import Bucket, Grid, masters
 from dpmic_jax.mic.optimise import lanes_in_one_thread
 from dpmic_jax.mic.padding import rung
-
-# Lanes whose distances are found at once, at most: each takes 10 kB for its splits.
-_SPLIT_AT_ONCE = 8192
 
 
 class Layout(NamedTuple):
@@ -36,7 +34,7 @@ class Layout(NamedTuple):
         if not self.lane_by_lane:
             lanes, most = self._lanes(bucket), self.lanes
             if bucket.parts <= 1:
-                most = min(most, _SPLIT_AT_ONCE)
+                most = min(most, SPLIT_AT_ONCE)
             turns = 1 if self.triton and bucket.parts > 1 else -(-lanes // most)
             return -(-lanes // turns)
         if bucket.parts <= 1:

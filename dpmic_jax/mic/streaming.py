@@ -136,7 +136,10 @@ class _Pass:
         layout = layout_for(cut.grids, each, platform, memory=memory, refined=True)
         # Counts on the refinement are much larger than those of the grids: no more than asked for,
         # and as many for the last group, so that one program serves all.
-        room = min(layout.pairs, each)
+        shape, room = refined_shape(cut.masters, cut.rows), min(layout.pairs, each)
+        if not layout.lane_by_lane:
+            shape = at_once.refined_room(shape, 2**31 if n is None else n)
+            room = max(1, min(room, backends.MOST_CELLS // math.prod(shape)))
         layout = layout._replace(pairs=room)
         wide = room * mesh.size
         self.shares = [
@@ -144,9 +147,6 @@ class _Pass:
             for part in np.split(pairs, range(wide, len(pairs), wide))
         ]
         split = NamedSharding(mesh, SPLIT)
-        shape = refined_shape(cut.masters, cut.rows)
-        if not layout.lane_by_lane and n is not None:
-            shape = at_once.refined_room(shape, n)
         empty = np.zeros((wide, *shape), np.int32)
         self._totals = [jax.device_put(empty, split) for _ in self.shares]
         self._edges, gains = on_devices(

@@ -66,7 +66,7 @@ def test_a_gpus_programs_give_the_bits_of_a_cpu(
     expected, triton, kind, prepare, tile, devices, monkeypatch
 ):
     like_a_gpu(monkeypatch, triton=triton)
-    monkeypatch.setattr(at_once, "REFINED_BYTES", 2**16)  # some pairs at a time
+    monkeypatch.setattr(backends, "REFINED_BYTES", 2**16)  # some pairs at a time
     found = scored(kind=kind, prepare=prepare, tile=tile, devices=devices)
     np.testing.assert_array_equal(found, expected[kind])
 
@@ -78,6 +78,7 @@ def test_a_gpus_programs_give_the_bits_of_a_cpu(
 def test_streaming_on_a_gpu_gives_the_bits_of_a_cpu(expected, triton, half, monkeypatch):
     like_a_gpu(monkeypatch, triton=triton)
     monkeypatch.setattr(at_once, "_HALF", half)
+    monkeypatch.setattr(backends, "MOST_CELLS", 2**14)  # of some pairs
     found = streaming.score_batches(lambda: cuts(70), PAIRS, exact_gains(N), n=N, rows=70, group=15)
     np.testing.assert_array_equal(np.concatenate(list(found), axis=2), expected["numbers"])
 
