@@ -1,11 +1,11 @@
 """F1 of the skeleton against epsilon: PC, EM-PC, SVT-PC and Priv-PC on known Bayesian networks.
 
 `python -m benchmarks.causal` runs all networks at n = 10 000 and 100 000, five keys each, and
-writes `benchmarks/results/causal.json`, `docs/causal.png` and the tables of docs/causal.md.
+writes `benchmarks/results/causal.json`, `docs/causal.png` and the tables of docs/causal_results.md.
 `--networks asia --n 10000` runs a part, and `--networks` without a value only writes the page and
 the picture. Parts are added to the file, and may run concurrently. Every key has its own records,
 the same for all algorithms. All algorithms have the same T, which was chosen by PC's F1 on the
-small networks, so it depends on the true graphs (docs/causal.md, section 7). There are enough
+small networks, so it depends on the true graphs (docs/causal_results.md). There are enough
 rounds to remove all edges, and `--rounds-factor` times as many for Priv-PC, whose rounds may remove
 nothing.
 """
@@ -274,9 +274,9 @@ def main() -> None:
             print(summary(rows, scores), flush=True)
     everything = [row for part in kept().values() for row in part["rows"]]
     draw(everything, FIGURE)
-    fill(DOCS / "causal.md", "f1", summary(everything, scores))
-    fill(DOCS / "causal.md", "edges", summary(everything, left))
-    fill(DOCS / "causal.md", "order", reversals(everything))
+    fill(DOCS / "causal_results.md", "f1", summary(everything, scores))
+    fill(DOCS / "causal_results.md", "edges", summary(everything, left))
+    fill(DOCS / "causal_results.md", "order", reversals(everything))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Error rates of Priv-PC's single answers, beside the corrected bounds of docs/sieve.md.
 
 `python -m benchmarks.causal_errors` writes `benchmarks/results/causal_errors.json` and prints the
-table of docs/causal.md: Kendall's tau of two dependent columns, n = 2000, e_s = e_e = 1.
+table of docs/causal_algorithms.md: Kendall's tau of two dependent columns, n = 2000, e_s = e_e = 1.
 """
 
 import json

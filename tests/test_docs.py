@@ -41,24 +41,6 @@ ROW = re.compile(r"^\S+ +\S+ +\d\.\d{3}(?!\d).*$", re.MULTILINE)  # of a result,
 REFUSED = ("Error: ", "Budget exceeded: ")
 SCHEDULER = "tcp://scheduler:8786"
 
-# What a reader of the README has: a table, its bounds to fill in, and the paper's data.
-README = """
-import numpy as np
-
-rng = np.random.default_rng(0)
-names = [f"c{number}" for number in range(7)]
-np.savetxt("data.csv", rng.random((2000, 7)), delimiter=",", header=",".join(names), comments="")
-filled_in = "".join(f"[columns.{name}]\\nlow = 0\\nhigh = 1\\n" for name in names)
-
-Path("DIR").mkdir()
-times = ",".join(map(str, range(40, 270, 10)))
-genes = [f"G{gene}," + ",".join(map(str, rng.normal(size=23))) for gene in range(60)]
-Path("DIR/Spellman.csv").write_text("\\n".join([f"time,{times}", *genes]) + "\\n")
-players = [f"P,{i},1,0,2," + ",".join(map(str, rng.integers(0, 160, 11))) for i in range(60)]
-title = "PLAYER,Record_ID#,SALARY,ROOKIE,POS," + ",".join(f"S{index}" for index in range(11))
-Path("DIR/baseball.csv").write_text("\\n".join([title, *players]) + "\\n")
-"""
-
 
 class Block(NamedTuple):
     """A code block, what the page shows of its output, and whether it takes long."""
@@ -72,8 +54,7 @@ class Block(NamedTuple):
 
 def blocks(page):
     text = page.read_text()
-    found = [Block("setup", README, 1, None, False)] if page == ROOT / "README.md" else []
-    slow = False
+    found, slow = [], False
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         if match["slow"]:
@@ -144,8 +125,6 @@ class Reader:
             assert done.exit_code in (2, 3), done.output
             return done.stderr
         assert done.exit_code == 0, f"{' '.join(words)}\n{done.output}"
-        if words[1:3] == ["bounds", "template"] and "filled_in" in self.names:
-            Path(words[-1]).write_text(self.names["filled_in"])
         return done.stdout.replace("Usage: main ", "Usage: dpmic ")
 
 
@@ -271,6 +250,27 @@ def test_commands_named_in_the_text_have_these_options(page):
         command, known = options_of(words)
         assert command is not main or words[0].startswith("-") or "..." in inline, inline
         assert {word for word in words if re.match("--?[a-zA-Z]", word)} <= known, inline
+
+
+def prose(page):
+    """The lines of a page that are neither code, tables nor comments."""
+    text = re.sub(r"```.*?```|<!--.*?-->|<pre>.*?</pre>", "", page.read_text(), flags=re.DOTALL)
+    return [line for line in text.splitlines() if not line.startswith(("|", "    "))]
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
+
+
+@pytest.mark.parametrize("page", named([*PAGES, *ROOT.glob("*.md")]))
+def test_lines_of_text_have_at_most_120_characters(page):
+    assert [line for line in prose(page) if len(line) > 120] == []
+
+
+def test_pages_have_at_most_1500_words_unless_they_are_proofs():
+    proofs = (ROOT / "mkdocs.yml").read_text().split("- Proofs:")[1].split("- Contributing:")[0]
+    words = {page.name: len(" ".join(prose(page)).split()) for page in DOCS.glob("*.md")}
+    assert [name for name, n in words.items() if n > 1500 and f" {name}\n" not in proofs] == []
 
 
 def test_every_page_is_in_the_navigation_once():

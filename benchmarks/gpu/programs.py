@@ -114,14 +114,13 @@ def streaming_steps(task: Task, device: Any, rows: int = 4096, group: int = 1024
 
 
 def noise_steps(pairs: int) -> list[Step]:
-    """The steps of cube noise for some pairs: keys, then words."""
+    """The steps of cube noise for some pairs: keys of their columns, then of pairs, then words."""
     columns = jax.ShapeDtypeStruct((pairs,), np.uint32)
-    key = jax.eval_shape(lambda: seeded_key(0))
-    keys = jax.eval_shape(release._pair_keys, key, columns, columns)
-    calls = (release._pair_keys, (key, columns, columns)), (release._pair_words, (keys,))
+    keys = jax.ShapeDtypeStruct((pairs, jax.random.key_data(seeded_key(0)).size), np.uint32)
+    calls = (release._folded, (keys, columns), 2), (release._block_words, (keys,), 1)
     return [
-        Step((Program(function, (), (EVERYWHERE,) * len(given), EVERYWHERE), given), 1)
-        for function, given in calls
+        Step((Program(function, (), (EVERYWHERE,) * len(given), EVERYWHERE), given), times)
+        for function, given, times in calls
     ]
 
 

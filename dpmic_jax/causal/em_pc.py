@@ -1,7 +1,7 @@
 """EM-PC: the best separating set of every edge is chosen privately, and its noisy score decides.
 
 A decision is a permute-and-flip selection among the candidates of an edge and one noisy score. The
-decisions of a level share the level's part of the budget (docs/causal.md, Theorem 2).
+decisions of a level share the level's part of the budget (docs/causal_algorithms.md, Theorem 2).
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """Priv-PC: sieve-and-examine over the stream of queries.
 
 A round is one `SieveAndExamine`: the sparse vector technique on a new subsample finds a query that
-seems independent, and a noisy score on all records decides (docs/causal.md, Theorem 3).
+seems independent, and a noisy score on all records decides (docs/causal_algorithms.md, Theorem 3).
 """
 
 from collections.abc import Iterator, Sequence

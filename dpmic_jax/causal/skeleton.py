@@ -2,7 +2,7 @@
 
 Algorithm 3 of the supplement begins with all edges. For k = 0, 1, 2, ... it removes the edge x - y
 if x and y are independent given some k neighbours of x, or of y. The next queries depend on the
-remaining edges and on nothing else (docs/causal.md, section 1).
+remaining edges and on nothing else (docs/causal_algorithms.md, section 1).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,7 +1,7 @@
 """SVT-PC: the sparse vector technique over the stream of queries; only removed edges cost privacy.
 
 A round is one e-DP `SparseVector`, which looks for a score of at most T among the remaining queries
-of the level; rounds compose (docs/causal.md, Theorem 1).
+of the level; rounds compose (docs/causal_algorithms.md, Theorem 1).
 """
 
 from collections.abc import Sequence

@@ -15,6 +15,7 @@ from dpmic_jax.cli.options import (
     RUN,
     TABLE,
     parse_key,
+    parse_names,
     parse_table,
     text_options,
 )
@@ -120,7 +121,10 @@ def independence(
 
 
 def _pair(text: str) -> tuple[str, str]:
-    names = text.split(",")
+    names = parse_names(text)
     if len(names) != 2 or not all(names):
-        raise ValueError(f"expected --pairs as two names of columns, such as x,y, got {text!r}")
+        raise ValueError(
+            f"expected --pairs as two names of columns, such as x,y, got {text!r}; a name with a "
+            "comma is written in double quotes"
+        )
     return names[0], names[1]

@@ -1,5 +1,6 @@
 """Options that several commands share, and the objects that they stand for."""
 
+import csv
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
@@ -147,8 +148,13 @@ def parse_key(seed: int | None) -> Any:
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:
-    """Column names, separated by commas."""
-    return () if text is None else tuple(text.split(","))
+    """Column names, separated by commas; a name with a comma is in double quotes, as in CSV."""
+    if text is None:
+        return ()
+    try:
+        return tuple(next(csv.reader([text], strict=True)) or [""])
+    except csv.Error as error:
+        raise ValueError(f"expected names separated by commas, got {text!r}: {error}") from None
 
 
 def parse_ask(text: str) -> Any:
@@ -191,7 +197,7 @@ def _parse_group(text: str) -> Any:
         return AllPairs()
     if kind == "between" and rest.count("/") == 1:
         a, b = rest.split("/")
-        return Between(tuple(a.split(",")), tuple(b.split(",")))
+        return Between(parse_names(a), parse_names(b))
     if kind == "against" and rest:
         return Against(rest)
     raise NoQueryError

@@ -23,7 +23,7 @@ where it falls; this takes the interval with the mode twice. So
 max h / int h = a d^d e^(-d) / d! <= a/e. The median of G/a is above the mode d/a, so g(mode + 1)
 is at most twice the mean of g(G/a + 1). Hence P(Z >= z) is at most (1 + 2a/e) / (1 - a/e) <= 1 +
 6/5 a times P((G/a + 1) V >= z - 1/2), and (G/a + 1) V <= C + 1. For z <= 0 take P(Z >= 1 - z) from
-below in the same way (docs/independence.md). []
+below in the same way (docs/independence_proofs.md). []
 
 The pairs share a radius, so that their p-values depend on each other in ways that are not worked
 out: the corrections for several pairs are those that hold for any dependence.

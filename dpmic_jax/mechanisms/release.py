@@ -9,13 +9,13 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Int32, Int64, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Int, Int32, Int64, PRNGKeyArray, Shaped, UInt32
 
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.ledger.file import Receipt
 from dpmic_jax.dp.noise.cube import BLOCK, random_bits
 from dpmic_jax.dp.noise.lattice import Lattice, LatticeCube, LatticeNoise
-from dpmic_jax.dp.rng.keys import SecretKey, is_secret, pair_key
+from dpmic_jax.dp.rng.keys import SecretKey, fold, is_secret, pair_key, wrap
 from dpmic_jax.mic.characteristic import VALUE_BITS
 from dpmic_jax.mic.grids import MasterRule, Sizes, all_sizes, cells, definition, ladder, reshef
 from dpmic_jax.mic.statistics import Statistic
@@ -130,13 +130,12 @@ def add_noise(
     if isinstance(noise, LatticeCube):
         return noise.release(points, np.concatenate([*cube_noise(noise, pairs, key)]))
     noisy = jax.vmap(lambda key, point: noise.release(point, key=key))
+    width = _width(len(pairs), many=points.ndim > 1)
     done = []
-    for start in range(0, len(pairs), _TOGETHER):
-        some, values = pairs[start : start + _TOGETHER], points[start : start + _TOGETHER]
-        width = _width(len(some), many=values.ndim > 1)
-        filled = np.resize(values, (width, *values.shape[1:]))
-        keys = _pair_keys(key, *_columns(some, width))
-        done.append(np.asarray(noisy(keys, jnp.asarray(filled, jnp.int32)))[: len(some)])
+    for begin, keys in _keys(pairs, key, width):
+        some = points[begin : begin + width]
+        found = noisy(wrap(keys), jnp.asarray(_filled(some, width), jnp.int32))
+        done.append(np.asarray(found)[: len(some)])
     return np.concatenate(done)
 
 
@@ -147,50 +146,79 @@ def cube_noise(
 
     It can be drawn before what it is added to is known: for many pairs at once that is quicker.
     """
-    radius = noise.noise.radius(jax.random.fold_in(key, np.uint32(_RADIUS)))
-    for start in range(0, len(pairs), _TOGETHER):
-        some = pairs[start : start + _TOGETHER]
-        width = _width(len(some), many=False)
-        words = np.asarray(_pair_words(_pair_keys(key, *_columns(some, width))))[: len(some)]
-        yield noise.drawn(radius, words, partial(_blocks, words, some, key))
+    radius = noise.noise.radius(fold(key, np.array([_RADIUS], np.uint32)))
+    width = _width(len(pairs), many=False)
+    for begin, keys in _keys(pairs, key, width):
+        some = pairs[begin : begin + width]
+        words = np.asarray(_block_words(keys)).T[: len(some)]
+        yield noise.drawn(radius, words, partial(_blocks, some, key))
 
 
-def _blocks(
-    words: UInt32[np.ndarray, "pairs words"],
-    pairs: Int[np.ndarray, "pairs 2"],
-    key: PRNGKeyArray,
-    place: int,
-) -> Iterator[int]:
+def _keys(
+    pairs: Int[np.ndarray, "pairs 2"], key: PRNGKeyArray, width: int
+) -> Iterator[tuple[int, UInt32[Array, "width words"]]]:
+    """Where the next `width` pairs begin, and their keys (`pair_key`) in words.
+
+    Pairs share their first columns, with which `key` is folded once only.
+    """
+    columns, place = np.unique(pairs[:, 0], return_inverse=True)
+    start = _filled(np.asarray(jax.random.key_data(key))[None], width)
+    firsts = [
+        np.asarray(_folded(start, _words_of(columns[begin : begin + width], width)))
+        for begin in range(0, len(columns), width)
+    ]
+    of_column = np.concatenate(firsts)
+    for begin in range(0, len(pairs), width):
+        own = of_column[place[begin : begin + width]]
+        seconds = _words_of(pairs[begin : begin + width, 1], width)
+        yield begin, _folded(_filled(own, width), seconds)
+
+
+@jax.jit
+def _folded(
+    keys: UInt32[Array, "some words"], columns: UInt32[Array, " some"]
+) -> UInt32[Array, "some words"]:
+    return jax.random.key_data(jax.vmap(jax.random.fold_in)(wrap(keys), columns))
+
+
+@jax.jit
+def _block_words(keys: UInt32[Array, "pairs words"]) -> UInt32[Array, "4 pairs"]:
+    """The first random integer of every pair, in words."""
+    words = jax.vmap(lambda key: jax.random.bits(key, (_WORDS,), jnp.uint32))(wrap(keys))
+    return words[:, : BLOCK // 32].T
+
+
+def _blocks(pairs: Int[np.ndarray, "pairs 2"], key: PRNGKeyArray, place: int) -> Iterator[int]:
     """The random integers of a pair: of its first words, and of more if these do not suffice.
 
-    That is rare (2^-256) as long as the radius is below 2^63.
+    More than the first is rare (2^-64) as long as the radius is below 2^63.
     """
-    drawn, size = words[place].astype("<u4").tobytes(), BLOCK // 8
+    own, size = pair_key(key, *pairs[place]), BLOCK // 8
+    drawn = np.asarray(jax.random.bits(own, (_WORDS,), jnp.uint32)).astype("<u4").tobytes()
     for start in range(0, len(drawn), size):
         yield int.from_bytes(drawn[start : start + size], "little")
-    more = random_bits(jax.random.fold_in(pair_key(key, *pairs[place]), np.uint32(_MORE)))
+    more = random_bits(jax.random.fold_in(own, np.uint32(_MORE)))
     while True:
         yield more.take(BLOCK)
 
 
-_pair_keys = jax.jit(jax.vmap(pair_key, in_axes=(None, 0, 0)))
+def _words_of(columns: Int[np.ndarray, " some"], width: int) -> UInt32[np.ndarray, " width"]:
+    return _filled(columns, width).astype(np.uint32)
 
 
-@jax.jit
-def _pair_words(keys: PRNGKeyArray) -> UInt32[Array, "pairs words"]:
-    return jax.vmap(lambda key: jax.random.bits(key, (_WORDS,), jnp.uint32))(keys)
-
-
-def _columns(pairs: Int[np.ndarray, "pairs 2"], width: int) -> UInt32[np.ndarray, "2 width"]:
-    return np.resize(pairs, (width, 2)).T.astype(np.uint32)
+def _filled(
+    values: Shaped[np.ndarray, "some *shape"], width: int
+) -> Shaped[np.ndarray, "width *shape"]:
+    """Values, repeated to fill up."""
+    return np.resize(values, (width, *values.shape[1:]))
 
 
 def _width(pairs: int, *, many: bool) -> int:
-    """How many pairs to fill up to, so that few programs are compiled.
+    """How many pairs are handled in a call, filled up so that few programs are compiled.
 
     16, 256 or 4096 numbers take no time; where each pair has many, the next power of two.
     """
-    bits = (pairs - 1).bit_length()
+    bits = (min(pairs, _TOGETHER) - 1).bit_length()
     return 1 << (bits if many else 4 * max(1, -(-bits // 4)))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from dpmic_jax.mic.grids import Bucket, cpu_seconds
+from dpmic_jax.mic.grids import Bucket, BucketShape, cpu_seconds
 
 Device = Any  # jax.Device, which static checkers do not take for a type
 
@@ -34,7 +34,7 @@ class Backend(NamedTuple):
     lane_by_lane: bool
     triton: bool
     lanes: int
-    seconds: Callable[[Bucket, int], float]
+    seconds: Callable[[Bucket | BucketShape, int], float]
     cell: int
     memory: int = 2**33
 
@@ -52,7 +52,7 @@ _PHI = 18  # operations, with those around it
 _COMPILING = 2e-3
 
 
-def gpu_seconds(bucket: Bucket, pairs: int) -> float:
+def gpu_seconds(bucket: Bucket | BucketShape, pairs: int) -> float:
     """A price of a bucket on a GPU: its operations and bytes, its launches, and its program."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
     steps = 2 * master if parts == 2 else master * (master + 16) / 2

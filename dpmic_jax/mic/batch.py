@@ -58,7 +58,8 @@ def layout_for(
     least, most = (size // 4 for size in backends.TILE_BYTES)
     while layout.pairs < 4 * lanes and 2 * layout.cells <= least:
         layout = layout._replace(pairs=2 * layout.pairs)
-    while layout.pairs > 1 and layout.cells > most:
+    # Few pairs of a large plan would zero memory that they do not need.
+    while layout.pairs > 1 and layout.cells > (most if pairs >= layout.pairs else 4 * least):
         layout = layout._replace(pairs=layout.pairs // 2)
     return layout
 

@@ -1,5 +1,6 @@
 """Write the page "The paper's numbers and ours" from the results of `dpmic paper`."""
 
+from textwrap import fill
 from typing import Any
 
 from dpmic_jax.mechanisms import tuned_defaults
@@ -23,6 +24,7 @@ from dpmic_jax.paper.page_tables import (
 from dpmic_jax.paper.summary import Rows
 from dpmic_jax.paper.tuning import FINENESS
 
+_WIDTH = 120  # of the sources of the documentation
 _WORTH = 0.02  # a smaller relative gain in WSUM is no reason to search again
 
 
@@ -154,11 +156,12 @@ def _pairs(rows: Rows) -> str:
 def _missed(rows: Rows) -> str:
     missed = summary.misses(rows)
     total = sum(summary.printed_cell(row) is not None for row in rows)
-    return (
-        f"\nReproduced: {total - len(missed)} of {total} printed entries, counting a bias within "
+    text = (
+        f"Reproduced: {total - len(missed)} of {total} printed entries, counting a bias within "
         "0.02 (0.03 for Spellman23) and a variance within a factor of 1.5 or within 0.02. "
         f"Not reproduced: {'; '.join(missed) or 'none'}."
     )
+    return f"\n{fill(text, _WIDTH)}"
 
 
 def _geom_text(tried: dict[str, Any]) -> str:
@@ -192,11 +195,12 @@ def _verdict(rows: Rows) -> str:
         best = min(errors[name] for name in published_values.MECHANISMS)
         if ours > 0.75 * best and ours > 1.1 * errors["ours, noiseless"]:
             short.append(f"n = {n}, epsilon = {epsilon:g} ({ours / best:.2f})")
-    return (
-        "\nOurs has at most 0.75 of the best published error, or is within 10 % of noiseless MICr, "
+    text = (
+        "Ours has at most 0.75 of the best published error, or is within 10 % of noiseless MICr, "
         f"at {len(errors_of(rows)) - len(short)} of {len(errors_of(rows))} settings. "
         f"Not at: {'; '.join(short) or 'none'}."
     )
+    return f"\n{fill(text, _WIDTH)}"
 
 
 def _in_words(rows: Rows) -> str:

@@ -1,6 +1,6 @@
 """The private searches: exact output distributions on tiny data, and the loss over all neighbours.
 
-The distribution of what a search releases, round by round and edge by edge, follows docs/causal.md.
+Outputs are released round by round and edge by edge, as docs/causal_algorithms.md defines them.
 Scores are half the counts of records, so that they move by one step of a coarse lattice.
 """
 

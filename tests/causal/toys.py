@@ -82,7 +82,7 @@ class Given:
 
 
 def asked(edges, columns, order):
-    """The queries of a level, from the definition in docs/causal.md."""
+    """The queries of a level, from the definition in docs/causal_algorithms.md."""
     found = []
     for x, y in sorted(edges):
         for one, other in ((x, y), (y, x)):

@@ -46,7 +46,7 @@ from scipy.special import gammaincc, gammainccinv, gammaincinv
 
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
-from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
 
 MOST_VALUES = 2**40
 Steps = float | Float[np.ndarray, "*shape"]
@@ -212,22 +212,25 @@ def uniforms(
 
     Args:
       radius: of the cube.
-      words: the first words of every stream, those of its first block first and lowest.
+      words: the words of the first block of every stream, lowest first.
       blocks: gives the stream at a place; asked only for the few that need more than `words`.
 
     Returns:
       Integers of 64 bits, or those of Python where these might not do.
     """
     size = 2 * radius + 1
-    if size >= 2**32:
+    # The remainder of a block from its highest bits down, as many at a time as 64 bits have room.
+    width = next((w for w in (32, 16, 8, 4, 2, 1) if size.bit_length() + w <= 64), None)
+    if width is None:
         return np.array([uniform(radius, blocks(i)) for i in range(len(words))], object)
-    # The remainder of a block, from its highest word down: everything fits into 64 bits.
-    drawn = np.zeros(len(words), np.uint64)
-    for place in reversed(range(BLOCK // 32)):
-        drawn = ((drawn << np.uint64(32)) | words[:, place]) % np.uint64(size)
+    drawn, some = np.zeros(len(words), np.uint64), np.uint64(2**width - 1)
+    for place in reversed(range(0, BLOCK, width)):
+        drawn = (drawn << np.uint64(width)) | ((words[:, place // 32] >> place % 32) & some)
+        # numpy divides by one number much faster than it finds the remainder.
+        drawn -= drawn // np.uint64(size) * np.uint64(size)
     found = drawn.astype(np.int64) - radius
-    # Only the highest blocks can be in an incomplete run.
-    for place in np.flatnonzero((words[:, 1 : BLOCK // 32] == 2**32 - 1).all(axis=1)).tolist():
+    # Only the highest 2^64 blocks can be in an incomplete run.
+    for place in np.flatnonzero((words[:, 2 : BLOCK // 32] == 2**32 - 1).all(axis=1)).tolist():
         found[place] = uniform(radius, blocks(place))
     return found
 
@@ -271,14 +274,14 @@ def random_bits(key: AnyKey) -> RandomBits:
 
     def words() -> Iterator[int]:
         for number in range(2**32):
-            yield from np.asarray(_words(key, jnp.asarray(number, jnp.uint32))).tolist()
+            yield from np.asarray(_words(fold(key, np.array([number], np.uint32)))).tolist()
 
     return RandomBits(words())
 
 
 @jax.jit
-def _words(key: Key[Array, ""], number: UInt32[Array, ""]) -> UInt32[Array, " words"]:
-    return jax.random.bits(jax.random.fold_in(key, number), (_WORDS,), jnp.uint32)
+def _words(key: Key[Array, ""]) -> UInt32[Array, " words"]:
+    return jax.random.bits(key, (_WORDS,), jnp.uint32)
 
 
 # --- bounds on ln f ----------------------------------------------------------------------------

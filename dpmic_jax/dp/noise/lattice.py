@@ -305,8 +305,8 @@ class LatticeCube:
 
         Args:
           radius: `noise.radius(key)`, the same for all of them; secret.
-          words, blocks: for each point the first words of random integers of `cube.BLOCK` bits,
-            from a key of its own, and these integers (`cube.uniforms`).
+          words, blocks: for each point the words of the first of random integers of `cube.BLOCK`
+            bits, from a key of its own, and these integers (`cube.uniforms`).
         """
         top = self.lattice.top
         return np.clip(uniforms(radius, words, blocks), -top, top).astype(np.int64)

@@ -291,7 +291,7 @@ def test_random_bits_are_those_of_the_words():
     assert random_bits(jax.random.key(0)).take(64) == random_bits(jax.random.key(0)).take(64)
 
 
-@pytest.mark.parametrize("radius", [0, 1, 10**6, 2**31 - 1, 2**31, 2**70])
+@pytest.mark.parametrize("radius", [0, 1, 10**6, 2**31 - 1, 2**31, 2**62 - 1, 2**70])
 def test_many_uniform_numbers_at_once_are_those_one_by_one(rng, radius):
     """Also of the highest blocks, which are drawn again."""
     words = rng.integers(0, 2**32, (300, 16), np.uint32)

@@ -1,14 +1,12 @@
-"""Write the README's speed table from the results of `benchmarks.engine`."""
+"""Tables and figure of docs/speed.md, from the results of `benchmarks.engine`."""
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 from benchmarks.engine import RESULTS
+from benchmarks.pages import DOCS, fill
 
-README = Path(__file__).parents[1] / "README.md"
-BLOCK = re.compile(r"(<!-- speed: .* -->\n).*?(\n<!-- end of speed -->)", re.DOTALL)
+PAGE, FIGURE = DOCS / "speed.md", DOCS / "speed.png"
 
 
 def table(found: dict[str, Any]) -> str:
@@ -45,12 +43,45 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def figure(found: dict[str, Any]) -> None:
+    """Pairs a second of each case, beside the peer's."""
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("Agg")
+    cases = list(found["cases"].items())
+    bars = {
+        "dpmic_jax": [row["pairs_a_second"]["median"] for _, row in cases],
+        "fast-mine, 2 processes": [row["peer_2_processes"] for _, row in cases],
+        "fast-mine, 1 thread": [row["peer_1_thread"]["median"] for _, row in cases],
+    }
+    _, ax = plt.subplots(figsize=(7.5, 3.3), layout="constrained")
+    for place, (name, rates) in enumerate(bars.items()):
+        ours = name == "dpmic_jax"
+        drawn = ax.barh(
+            [index + 0.27 * (place - 1) for index in range(len(cases))],
+            rates,
+            height=0.25,
+            label=name,
+            color="#1f77b4" if ours else ("0.6", "0.8")[place - 1],
+        )
+        ax.bar_label(drawn, [f"{rate:,.0f}" for rate in rates], padding=3, fontsize=7)
+    ax.set_yticks(
+        range(len(cases)), [f"{name}\n{row['n']} x {row['columns']}" for name, row in cases]
+    )
+    ax.tick_params(axis="y", labelsize=7)
+    ax.invert_yaxis()
+    ax.set(xscale="log", xlim=(1, 10**5.3), xlabel="pairs a second")
+    ax.grid(axis="x", color="0.9")
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    ax.figure.savefig(FIGURE, dpi=110, metadata={"Software": None})
+
+
 def main() -> None:
     found = json.loads(RESULTS.read_text())
-    text, times = BLOCK.subn(lambda m: m[1] + table(found) + m[2], README.read_text())
-    if times != 1:
-        raise SystemExit("README.md has no speed block to fill")
-    README.write_text(text)
+    fill(PAGE, "speed", table(found))
+    figure(found)
 
 
 if __name__ == "__main__":
