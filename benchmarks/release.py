@@ -32,7 +32,7 @@ USES = {
     "causal": "import networkx, dpmic_jax.causal",
     "notebooks": "import nbclient, matplotlib, dpmic_jax",
 }
-NOT_FOR_USERS = {"test", "lint", "docs", "browser"}
+NOT_FOR_USERS = {"test", "lint", "docs", "browser", "peers"}
 
 
 def run(*words: Any) -> str:

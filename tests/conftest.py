@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
-pytest_plugins = ["databases", "memory", "order"]
+pytest_plugins = ["browsing", "databases", "memory", "order"]
 
 # Not where callers' mistakes are answered: there the package's own checks are under test.
 CHECKED = [

@@ -1,6 +1,9 @@
-"""Sampled audits of what the mechanisms really draw, a million releases each."""
+"""Sampled audits of what the mechanisms really draw, by our auditor and by that of jax-privacy."""
 
+import importlib.util
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -45,6 +48,37 @@ def test_noise_of_two_thirds_the_scale_is_caught(keys):
         draws(weak_law, 1000, keys[0]), draws(weak_law, far, keys[1]), confidence=SURE
     )
     assert found.epsilon > 1.3
+
+
+@pytest.fixture(scope="module")
+def auditing():
+    """The module of jax-privacy by itself: the package imports its training code, which is slow."""
+    (folder,) = importlib.util.find_spec("jax_privacy").submodule_search_locations
+    file = Path(folder) / "auditing.py"
+    spec = importlib.util.spec_from_file_location("jax_privacy_auditing", file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_auditor_that_is_not_ours_finds_no_more_than_epsilon_and_catches_less_noise(
+    auditing, keys
+):
+    law = MICrLap(epsilon=1.0, statistic=MICr(B=20)).noise(200)
+    far = 1000 + law.lattice.sensitivity
+    weak = replace(law.lattice, sensitivity=2 * law.lattice.sensitivity // 3)
+    bounds = []
+    for noise in (law, LatticeLaplace(epsilon=law.epsilon, lattice=weak)):
+        released = (
+            np.asarray(draws(noise, at, key, 10**5))
+            for at, key in zip((far, 1000), keys, strict=True)
+        )
+        auditor = auditing.CanaryScoreAuditor(*released)
+        at_far = auditing.Explicit(far)
+        bounds.append(auditor.epsilon_clopper_pearson(1 - SURE, threshold_strategy=at_far))
+    assert 0.9 < bounds[0] <= 1.0
+    assert bounds[1] > 1.3
 
 
 def test_the_same_key_and_event_on_two_tables_is_caught():
