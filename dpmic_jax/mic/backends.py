@@ -62,6 +62,14 @@ def gpu_seconds(bucket: Bucket | BucketShape, pairs: int) -> float:
     return _COMPILING + _LAUNCHES * _LAUNCH + 2 * pairs * len(bucket.grids) * each
 
 
+# What the counts of a CPU's tile should take at least, so that calling programs costs little beside
+# running them, and at most. The tile of other devices is the largest that their memory holds.
+TILE_BYTES = 2**23, 2**30
+# On other devices: bytes of counts on the refinement that are made and read off at a time, cells of
+# those that are added to (as indices have 32 bits), and lanes whose distances are found, each of
+# which takes 10 kB for its splits.
+REFINED_BYTES, MOST_CELLS, SPLIT_AT_ONCE = 2**29, 2**30, 8192
+
 CPU = Backend(True, False, 64, cpu_seconds, cell=5)
 GPU = Backend(False, True, 65_536, gpu_seconds, cell=2)
 TPU = GPU._replace(triton=False, lanes=8192)
