@@ -1,8 +1,13 @@
 """Time of `pairwise` on data frames: python -m benchmarks.frames, on an idle machine.
 
-Each table is scored in a process of its own, first with programs to compile, then again.
+Each table is scored in a process of its own, first with programs to compile, then again. With
+`peers`, p-values are compared with those of phik, dcor, hyppo and scipy on the same table
+(`pip install phik dcor hyppo`): seconds for some of its pairs. Tests that permute take a time
+proportional to the permutations: a few are measured, and 1000 counted, of which hyppo's are the
+default.
 """
 
+import itertools
 import json
 import subprocess
 import sys
@@ -68,20 +73,88 @@ def of_corr() -> None:
     print(json.dumps(found))
 
 
-def main() -> None:
+# One column of each kind; the peers that take numbers only have codes.
+KINDS = ["number1", "count1", "flag2", "nominal1", "grade0", "day0"]
+PERMUTATIONS = 1000
+
+
+def of_phik() -> None:
+    """Print seconds a pair of phik's significance matrix, with its defaults."""
+    import phik
+
+    frame = mixed(10_000, 0)[KINDS]
+    numbers = [name for name in KINDS if name.startswith(("number", "count"))]
+    frame["day0"] = frame["day0"].astype("int64")
+    done = timed(lambda: phik.significance_matrix(frame, interval_cols=[*numbers, "day0"]))
+    print(json.dumps([seconds / 21 for seconds in done]))  # each column with itself as well
+
+
+def codes() -> np.ndarray:
+    """The columns of `KINDS` as numbers."""
+    frame = mixed(10_000, 0)[KINDS]
+    return np.stack([pd.factorize(frame[name], sort=True)[0] for name in KINDS]).astype(float)
+
+
+def of_one_pair(test: Callable[[np.ndarray, np.ndarray, int], object], few: int) -> None:
+    """Print seconds for a pair with `PERMUTATIONS`, of which a few are measured.
+
+    The first call, which may compile, does not count.
+
+    Args:
+      test: takes two columns and the number of permutations.
+      few: how many are measured.
+    """
+    x, y = codes()[[0, 1]]
+    test(x, y, 1)
+    one, some = (timed(lambda reps=reps: test(x, y, reps)) for reps in (1, 1 + few))
+    each = [(b - a) / few for a, b in zip(one, some, strict=True)]
+    print(json.dumps([a + (PERMUTATIONS - 1) * more for a, more in zip(one, each, strict=True)]))
+
+
+def of_dcor() -> None:
+    """Distance covariance, whose permutations take a matrix of all pairs of records."""
+    from dcor.independence import distance_covariance_test
+
+    of_one_pair(lambda x, y, reps: distance_covariance_test(x, y, num_resamples=reps), 2)
+
+
+def of_hyppo() -> None:
+    """Distance correlation, whose fast way for two columns is taken by itself."""
+    from hyppo.independence import Dcorr
+
+    of_one_pair(lambda x, y, reps: Dcorr().test(x, y, reps=reps, auto=False), 20)
+
+
+def of_chatterjee() -> None:
+    """Chatterjee's xi in scipy, asymptotic: no permutations."""
+    from scipy.stats import chatterjeexi
+
+    table = codes()
+    pairs = list(itertools.combinations(range(len(table)), 2))
+    done = timed(lambda: [chatterjeexi(table[i], table[j]) for i, j in pairs])
+    print(json.dumps([seconds / len(pairs) for seconds in done]))
+
+
+PEERS = {"phik": of_phik, "dcor": of_dcor, "hyppo": of_hyppo, "chatterjeexi": of_chatterjee}
+
+
+def main(peers: bool) -> None:
     """Run every task in a process of its own."""
-    found = {}
-    for words in (["1000", "0"], ["10000", "0"], ["10000", "0.05"], ["corr"]):
+    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    tasks = [["1000", "0"], ["10000", "0"], ["10000", "0.05"], ["corr"]]
+    for words in [[name] for name in PEERS] if peers else tasks:
         command = [sys.executable, "-m", "benchmarks.frames", *words]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         found[" ".join(words)] = json.loads(done.stdout)
-        print(words, found[" ".join(words)])
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        print(words, found[" ".join(words)], flush=True)
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        main()
+    if len(sys.argv) == 1 or sys.argv[1] == "peers":
+        main(len(sys.argv) > 1)
+    elif sys.argv[1] in PEERS:
+        PEERS[sys.argv[1]]()
     elif sys.argv[1] == "corr":
         of_corr()
     else:

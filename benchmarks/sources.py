@@ -1,17 +1,15 @@
 """The memory and the time of a screen of many records, read from a database or from files.
 
 `python -m benchmarks.sources` writes 10^7 records of 12 columns, of four kinds, to a Parquet file,
-to a folder of eight, and to a DuckDB database, with `--postgresql URI` also to that database (its
+to a folder of 39, and to a DuckDB database, with `--postgresql URI` also to that database (its
 table `benchmark_sources` is replaced), and screens each in a process of its own. It prints the peak
 of the memory of the whole process, and checks that the results have the same bits. `--records` sets
-another number.
+another number. It writes `benchmarks/results/sources.json`.
 """
 
 import argparse
 import hashlib
 import json
-import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,12 +18,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.persons import peak_mb
+
+RESULTS = Path(__file__).parent / "results" / "sources.json"
 COLUMNS = 12
 BATCH = 2**18
 
 
 def main() -> None:
-    """Print a table of memory and seconds for each source."""
+    """Print a table of memory and seconds for each source, and write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=10**7)
     parser.add_argument("--postgresql", metavar="URI", help="a database that may be written to")
@@ -44,6 +45,13 @@ def main() -> None:
         print(f"{name:18} {one['memory'] / 1e9:5.2f} GB {one['seconds']:7.1f} s  {one['digest']}")
     if len({one["digest"] for one in found.values()}) > 1:
         raise SystemExit("the results differ")
+    shown = {
+        "command": "python -m benchmarks.sources",
+        "records": asked.records,
+        "columns": COLUMNS,
+        "sources": found,
+    }
+    RESULTS.write_text(json.dumps(shown, indent=1) + "\n")
 
 
 def written(folder: Path, records: int, postgresql: str | None) -> Iterator[tuple[str, ...]]:
@@ -124,10 +132,9 @@ def screened(kind: str, where: str, sql: str) -> dict[str, Any]:
     found = dm.screen(data, bounds=bounds, epsilon=1.0, ask=dm.AllPairs(), key=dm.seeded_key(0))
     values = found.distance.tobytes() + found.mic.tobytes()
     return {
-        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "seconds": time.perf_counter() - began,
+        "memory": 2**20 * peak_mb(),
+        "seconds": round(time.perf_counter() - began, 1),
         "digest": hashlib.sha256(values).hexdigest()[:12],
-        "pid": os.getpid(),
     }
 
 

@@ -4,18 +4,21 @@ from importlib import import_module
 
 import environment
 import jax
+import jaxtyping
 import numpy as np
 import pytest
+import typecheck
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
-pytest_plugins = ["databases", "memory", "order"]
+pytest_plugins = ["browsing", "databases", "memory", "order"]
 
 # Not where callers' mistakes are answered: there the package's own checks are under test.
 CHECKED = [
     *("lookup", "binning", "characteristic", "counting", "numpy_scorer", "xlogx", "optimise"),
     *("batch", "ties", "kernel"),
 ]
+jaxtyping.jaxtyped = typecheck.sampled  # the hook puts it around every function
 with install_import_hook([f"dpmic_jax.mic.{name}" for name in CHECKED], "typecheck.checked"):
     for name in CHECKED:
         import_module(f"dpmic_jax.mic.{name}")

@@ -110,7 +110,8 @@ def server():
         secret = ("-A", "scram-sha-256", "--pwfile", str(folder / "password"))
         _run(str(programs / "initdb"), "-D", data, "-U", "owner", "-E", "UTF8", "-N", *secret)
         settings = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        control = (str(programs / "pg_ctl"), "-D", data, "-w")
+        # It waits for a minute by itself, which is not enough on a busy machine.
+        control = (str(programs / "pg_ctl"), "-D", data, "-w", "-t", "600")
         _run(*control, "-l", str(folder / "log"), "-o", settings, "start")
         try:
             yield folder

@@ -43,10 +43,13 @@ FLAGS = (
     "--xla_force_host_platform_device_count=4",
     "--xla_cpu_parallel_codegen_split_count=1",
     "--xla_backend_optimization_level=0",
-    "--xla_cpu_use_fusion_emitters=false",
 )
 # What undoes that for one program, as its compiler options.
-LIKE_USERS = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
+LIKE_USERS = {"xla_backend_optimization_level": 3}
+# Newer versions have no such flag, and XLA ends a process that names one.
+if tuple(map(int, metadata.version("jax").split(".")[:2])) < (0, 11):
+    FLAGS += ("--xla_cpu_use_fusion_emitters=false",)
+    LIKE_USERS["xla_cpu_use_fusion_emitters"] = True
 
 given = os.environ.get("XLA_FLAGS", "").split()
 os.environ["XLA_FLAGS"] = " ".join([*given, *(flag for flag in FLAGS if flag not in given)])

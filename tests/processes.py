@@ -13,7 +13,7 @@ from tqdm import tqdm
 HANGS = 600  # seconds; no verdict depends on how long anything takes
 
 _SERVER = multiprocessing.get_context("forkserver")
-_USED = ("causal", "inference", "minepy", "results", "schema", "screening", "source", "tuned")
+_USED = ("causal", "inference", "minepy", "results", "data.schema", "data.source", "screening")
 _SERVER.set_forkserver_preload(["pyarrow.parquet", *(f"dpmic_jax.{name}" for name in _USED)])
 
 

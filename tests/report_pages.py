@@ -11,7 +11,7 @@ from dpmic_jax.results.axes import CategoryAxis, NumberAxis
 from dpmic_jax.results.histograms import Histograms
 
 SMALL = Design(side=12, calibration=(0.0, 0.0, 0.0, 1.0))
-VOID = {"meta", "input", "path", "rect"}
+VOID = {"circle", "input", "meta", "path", "rect"}
 HOSTILE = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',

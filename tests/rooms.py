@@ -21,6 +21,7 @@ ORDER = (
     "paper",
     "minepy",
     "sklearn",
+    "integrations",
     "cli",
     "__main__",
 )

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 ALARM = 1e-6
+DRAWS = 20_000  # a scale that is off by 3/2 or 2/3 is far below ALARM
 
 
 def int32(values):

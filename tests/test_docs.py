@@ -296,7 +296,7 @@ def test_pictures_are_small():
 @pytest.mark.parametrize(
     "package",
     [
-        "dpmic_jax",
+        *("dpmic_jax", "dpmic_jax.integrations"),
         *("dpmic_jax.mechanisms", "dpmic_jax.inference", "dpmic_jax.screening"),
         *("dpmic_jax.results", "dpmic_jax.data.schema", "dpmic_jax.data.source"),
         *("dpmic_jax.dp.audit", "dpmic_jax.dp.noise", "dpmic_jax.dp.selection"),

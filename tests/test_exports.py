@@ -5,7 +5,9 @@ import itertools
 import json
 import os
 import re
+from importlib import resources
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -118,9 +120,9 @@ def test_an_estimate_survives_every_file_and_is_called_one_in_each(tmp_path):
     assert back == found
     assert back.noise_sd is None
     assert back.statement.micr is None
-    csv_header = (tmp_path / "csv").read_text().splitlines()[2].removeprefix("# dpmic_jax: ")
-    assert json.loads(csv_header) == {k: v for k, v in found.to_dict().items() if k != "pairs"}
-    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "csv", comment="#"), found.to_frame())
+    beside = json.loads((tmp_path / "csv.privacy.json").read_text())
+    assert beside.pop("statement") == found.statement.text()
+    assert beside == {k: v for k, v in found.to_dict().items() if k != "pairs"}
     assert back != result_of()
 
 
@@ -128,15 +130,12 @@ def test_csv_is_read_back_by_everyone(tmp_path):
     found = result_of()
     path = tmp_path / "found.csv"
     found.to_csv(path)
-    expected = found.to_frame()
-    pd.testing.assert_frame_equal(pd.read_csv(path, comment="#"), expected)
-    polars = pl.read_csv(path, comment_prefix="#")
-    assert polars.to_dict(as_series=False) == expected.to_dict("list")
-    lines = path.read_text("utf-8").split("\n", 3)
-    assert [line[:2] for line in lines[:3]] == ["# "] * 3
-    rows = list(csv.DictReader(io.StringIO(lines[3], newline="")))
+    expected = found.to_frame().assign(privacy="epsilon = 1.25, delta = 3e-07")
+    pd.testing.assert_frame_equal(pd.read_csv(path), expected)
+    assert pl.read_csv(path).to_dict(as_series=False) == expected.to_dict("list")
+    rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"), newline="")))
     assert [(row["x"], row["y"], float(row["mic"])) for row in rows] == found.ranked()
-    assert json.loads(lines[2].removeprefix("# dpmic_jax: "))["names"] == list(NAMES)
+    assert json.loads((tmp_path / "found.privacy.json").read_text())["names"] == list(NAMES)
 
 
 def test_parquet_keeps_the_header_in_its_schema(tmp_path):
@@ -159,7 +158,7 @@ def exports(found, folder):
     return {
         "json": found.to_json(),
         "json file": (folder / "json").read_text(),
-        "csv": (folder / "csv").read_text(),
+        "beside csv": (folder / "csv.privacy.json").read_text(),
         "parquet": pq.read_schema(folder / "parquet").metadata[b"dpmic_jax"].decode(),
         "html": html.unescape(found._repr_html_()),
         "text": found.statement.text(),
@@ -199,7 +198,8 @@ def test_every_export_carries_the_whole_statement(tmp_path):
 
 def test_every_export_of_a_seeded_run_is_stamped(tmp_path):
     found = result_of(key_is_secret=False)
-    for kind, text in {**exports(found, tmp_path), "repr": repr(found)}.items():
+    rows = (tmp_path / "csv").read_text
+    for kind, text in {**exports(found, tmp_path), "repr": repr(found), "csv": rows()}.items():
         assert SEEDED in text, kind
         assert "secret" not in text, kind
     assert str(found).splitlines()[-1].startswith("seeded: not for release. ")
@@ -260,6 +260,25 @@ def test_statement_comes_back_from_its_dictionary():
             Statement.from_dict({**content, "more": 1})
         with pytest.raises(ValueError, match="all the fields"):
             Statement.from_dict({**content, "key": "none"})
+
+
+def test_the_json_of_a_statement_has_its_published_schema():
+    file = resources.files("dpmic_jax.results").joinpath("statement.schema.json")
+    schema = json.loads(file.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    checker = jsonschema.Draft202012Validator(schema)
+    for statement in (
+        statement_of(),
+        statement_of(n=20_001, records=3, persons=6667),
+        statement_of(micr=None, ledger=None, key_is_secret=False, delta=0.0),
+    ):
+        content = json.loads(json.dumps(statement.to_dict()))
+        checker.validate(content)
+        assert set(content) <= set(schema["properties"])
+        for name in schema["required"]:
+            assert not checker.is_valid({k: v for k, v in content.items() if k != name}), name
+            assert not checker.is_valid({**content, name: [1]}), name
+        assert not checker.is_valid({**content, "more": 1})
 
 
 def micr_of(**changes):

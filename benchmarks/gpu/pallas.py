@@ -63,7 +63,7 @@ def _of(equation: Any) -> Work:
     sizes = [math.prod(var.aval.shape) for var in equation.outvars]
     if name.startswith("reduce_"):
         sizes = [math.prod(var.aval.shape) for var in equation.invars]
-    own = sum(sizes) if name in ARITHMETIC or name == "get" else 0
+    own = sum(sizes) if name in ARITHMETIC or name in ("get", "masked_load") else 0
     # What is not a slice of a block is looked up, element by element.
     gathers = name == "get" and any(
         len(var.aval.shape) > 0 for var in equation.invars[1:] if hasattr(var, "aval")

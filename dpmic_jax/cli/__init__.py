@@ -16,8 +16,10 @@ from dpmic_jax.cli.ledger import ledger
 from dpmic_jax.cli.pairwise import pairwise
 from dpmic_jax.cli.paper import paper
 from dpmic_jax.cli.plan import plan
+from dpmic_jax.cli.registry import registry
 from dpmic_jax.cli.report import report
 from dpmic_jax.cli.screen import screen
+from dpmic_jax.cli.verify import verify
 from dpmic_jax.cli.warm_up import warm_up
 
 
@@ -29,6 +31,7 @@ def main() -> None:
     \b
     Exit codes:
       0    success
+      1    `dpmic verify` only: something differs
       2    invalid input, or an error; nothing was charged
       3    budget exceeded; nothing was charged
       4    interrupted, or an error; repeat the command to resume at no further charge
@@ -41,6 +44,8 @@ for command in (
     screen,
     plan,
     report,
+    verify,
+    registry,
     independence,
     test,
     units,

@@ -13,6 +13,7 @@ from dpmic_jax.cli.options import (
     RECORDS_PER_PERSON,
     SEED,
     TABLE,
+    or_query,
     parse_key,
     text_format,
     text_options,
@@ -59,10 +60,11 @@ def template(table: Any, *, text: Any, out: Path | None) -> None:
 @bounds.command()
 @click.argument("file", type=click.Path())
 @click.option("--table", type=click.Path(), help="Table to check the names and types of.")
-def check(file: str, table: str | None) -> None:
+@or_query("table", required=False)
+def check(file: str, *, table: Any) -> None:
     """Say what is incomplete or wrong in the bounds file FILE, all at once.
 
-    Of the table only the names and types of its columns are read.
+    Of the table, or the query, only the names and types of its columns are read.
     """
     with exit_codes():
         from dpmic_jax.data.schema.reading import examine, listed

@@ -13,6 +13,7 @@ from dpmic_jax.cli.options import (
     JSON,
     RECORDS_PER_PERSON,
     RUN,
+    STATEMENT,
     TABLE,
     parse_key,
     parse_names,
@@ -61,6 +62,7 @@ _DECISIONS, _P_VALUES = "decisions", "p-values"
 @text_options("bounds")
 @click.option("--force", is_flag=True, help="Test even if noise will hide every dependence.")
 @JSON
+@STATEMENT
 def independence(
     table: Any,
     *,
@@ -77,6 +79,7 @@ def independence(
     seed: int | None,
     force: bool,
     as_json: bool,
+    statement: bool,
 ) -> None:
     """Test whether pairs of columns of TABLE are independent, privately.
 
@@ -117,7 +120,9 @@ def independence(
         if as_json:
             click.echo(json.dumps(found.to_dict()))
         else:
-            click.echo(f"{found.text()}\n{found.statement.text()}")
+            click.echo(str(found))
+            if statement:
+                click.echo(found.statement.text())
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -110,6 +110,9 @@ BETA = click.option(
     help="Failure probability of the max-information bound, such as half of a later test's alpha.",
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+STATEMENT = click.option(
+    "--statement", is_flag=True, help="Print the whole privacy statement, for a publication."
+)
 # Of a run that may be charged, interrupted and resumed.
 RUN = combine(
     click.option(

@@ -103,11 +103,11 @@ def report(
                 "page itself needs none of them"
             )
         shown = result if top is None else result.top(top)
-        shown.to_html(out, histograms=histograms, curve=_curve(result))
+        shown.to_html(out, histograms=histograms, curve=curve_of_run(result))
         click.echo(out)
 
 
-def _curve(result: "ScreenResult") -> "PowerCurve | None":
+def curve_of_run(result: "ScreenResult") -> "PowerCurve | None":
     """What the screen would find at other epsilons; None if its event does not have its query."""
     from dpmic_jax.dp.accounting.events import Event
 

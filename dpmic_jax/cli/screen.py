@@ -17,6 +17,7 @@ from dpmic_jax.cli.options import (
     JSON,
     RECORDS_PER_PERSON,
     RUN,
+    STATEMENT,
     TABLE,
     check_picture,
     combine,
@@ -90,8 +91,12 @@ SHARED = combine(
 )
 @text_options("bounds")
 @click.option(
-    "--top", type=click.IntRange(1), default=15, show_default=True, help="Pairs to print."
+    "--top",
+    type=click.IntRange(1),
+    show_default="all that were selected, else 15",
+    help="Pairs to print.",
 )
+@STATEMENT
 def screen(
     table: Any,
     *,
@@ -105,7 +110,8 @@ def screen(
     dask: str | None,
     devices: int,
     heatmap: Path | None,
-    top: int,
+    top: int | None,
+    statement: bool,
     **asked: Any,
 ) -> None:
     """Screen TABLE for dependent pairs of columns, privately.
@@ -144,7 +150,9 @@ def screen(
             expected = preview(columns=result.names, n=result.statement.n, **settings)
             click.echo(json.dumps({**result.to_dict(), "plan": dict(expected.lines())}))
         else:
-            click.echo(f"{result.text(top)}\n{result.statement.text()}")
+            click.echo(result.text(top))
+            if statement:
+                click.echo(result.statement.text())
         print_seconds(started)
 
 

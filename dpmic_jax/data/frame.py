@@ -9,6 +9,7 @@
 | Python objects | what all of them are |
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -55,7 +56,9 @@ class TakenColumn(NamedTuple):
     def note(self) -> str:
         """How the column was taken, in words."""
         known = self.values[~self.missing]
-        if len(known) and (known == known[0]).all():
+        if not len(known):
+            return "no value: all are missing"
+        if (known == known[0]).all():
             return f"{self.kind}: constant, so 0 with every column"
         if self.kind == "nominal":
             order = "no order is used" if self.nominal else "a flag"
@@ -137,18 +140,6 @@ def frame_of(data: Any, argument: str) -> Frame:
     return Frame(tuple(taken), backend)
 
 
-def column_of(values: Any, argument: str) -> TakenColumn:
-    """One column, from a series, an array or a list."""
-    series = nw.from_native(values, series_only=True, pass_through=True)
-    held = series if isinstance(series, nw.Series) else array_of(values)
-    if isinstance(held, np.ndarray) and held.ndim != 1:
-        raise ValueError(
-            f"expected {argument} to have one dimension, got {held.ndim}; "
-            "for many pairs use pairwise"
-        )
-    return _taken(argument, held)
-
-
 def _held(data: Any, argument: str) -> tuple[list[str], list[Any], str | None]:
     if isinstance(data, Table):
         return list(data.names), list(data.columns), None
@@ -157,14 +148,27 @@ def _held(data: Any, argument: str) -> tuple[list[str], list[Any], str | None]:
         series = [nw.from_native(each, series_only=True, pass_through=True) for each in given]
         held = [each if isinstance(each, nw.Series) else array_of(each) for each in series]
         return list(map(str, data)), held, None
-    if hasattr(data, "columns") and hasattr(data, "iloc"):  # narwhals refuses names used twice
+    if isinstance(data, str | os.PathLike):
+        raise TypeError(
+            f"expected {argument} to be a table, got the path {os.fspath(data)!r}; read it first, "
+            "as by pandas.read_csv, or run dpmic pairwise on the file"
+        )
+    if type(data).__name__ in ("LazyFrame", "DuckDBPyRelation"):
+        raise TypeError(
+            f"expected {argument} to be a table in memory, got a {type(data).__name__}; "
+            "collect it first"
+        )
+    one = nw.from_native(data, series_only=True, pass_through=True)
+    if isinstance(one, nw.Series):
+        return [argument.lower() if one.name in (None, "") else str(one.name)], [one], _backend(one)
+    if hasattr(data, "iloc"):  # pandas, as narwhals refuses names used twice
         names = list(map(str, data.columns))
         held = [nw.from_native(data.iloc[:, i], series_only=True) for i in range(len(names))]
         return names, held, "pandas"
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         held = [frame.get_column(name) for name in frame.columns]
-        return list(frame.columns), held, str(frame.implementation.value)
+        return list(frame.columns), held, _backend(frame)
     array = array_of(data)
     if array.ndim != 2:
         raise ValueError(
@@ -172,6 +176,10 @@ def _held(data: Any, argument: str) -> tuple[list[str], list[Any], str | None]:
             f"got {array.ndim} dimension(s)"
         )
     return [f"{argument.lower()}{i}" for i in range(array.shape[1])], list(array.T), None
+
+
+def _backend(held: nw.DataFrame[Any] | nw.Series[Any]) -> str:
+    return str(held.implementation.value)
 
 
 def _taken(name: str, values: Any) -> TakenColumn:

@@ -22,6 +22,9 @@ def page(result: "Pairwise") -> str:
     scores = scores_of(result)
     shown = np.unique(scores.pairs).tolist()
     names = [name for name in _DIGITS if name in result.columns()]
+    stars = np.zeros(len(scores.values), bool)
+    if result.p_values is not None:
+        stars = np.asarray(result.columns()["p_adjusted"][: len(stars)]) <= _LEVEL
     return page_of.filled(
         {
             "names": [page_of.plain(scores.names[i]) for i in shown],
@@ -34,11 +37,11 @@ def page(result: "Pairwise") -> str:
             "stamp": "",
             "summary": escape(summary(result)),
             "before": "",
-            "heatmap": page_of.heatmap(scores, shown, f"Exact {escape(result.measure)}."),
+            "views": page_of.views(scores, shown, f"Exact {escape(result.measure)}.", stars),
             "measure": escape(result.measure),
             "plain": "" if result.p_values is not None else ' hidden="hidden"',
             "heads": page_of.heads((result.measure, *names), 2),
-            "rows": _rows(result, names, shown),
+            "rows": _rows(result, names, shown, stars.tolist()),
             "pairs": len(scores.values),
             "note": escape(_note(result)),
             "after": _taken(result),
@@ -48,16 +51,13 @@ def page(result: "Pairwise") -> str:
     )
 
 
-def _rows(result: "Pairwise", names: list[str], shown: list[int]) -> str:
+def _rows(result: "Pairwise", names: list[str], shown: list[int], stars: list[bool]) -> str:
     columns, scores = result.columns(), scores_of(result)
     known = len(scores.values)  # pairs without a value come last
     cells = (
         [page_of.cell(value, _DIGITS[name]) for name, value in zip(names, row, strict=True)]
         for row in zip(*(columns[name][:known].tolist() for name in names), strict=True)
     )
-    stars = [False] * known
-    if result.p_values is not None:
-        stars = (columns["p_adjusted"][:known] <= _LEVEL).tolist()
     return page_of.rows(scores, shown, cells, stars)
 
 

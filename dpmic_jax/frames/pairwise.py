@@ -4,6 +4,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,10 +53,10 @@ def pairwise(
     Args:
       X: records by columns: an array, a pandas, polars or pyarrow data frame, or a dictionary of
         columns.
-      statistic: `MICe()` or `MICr(B=...)`.
+      statistic: `MICe()`, `MICe.for_large_n()` or `MICr(B=...)`.
       bounds: for MICr, public (low, high) or `ScaledBounds` of every column of numbers or dates of
         X, in order (None for a column that needs none) or by name.
-      Y: if given, pair every column of X with every column of Y instead; one column of Y is
+      Y: if given, pair every column of X with every column of Y instead; a Series or one column is
         one against all.
       y_bounds: the bounds of the columns of Y.
       measure: what to read off each characteristic matrix: `mic`, `tic`, `mas`, ...
@@ -72,7 +73,7 @@ def pairwise(
       The statistic of every pair. Of one table the matrix is symmetric, and its diagonal
       holds each column with itself. It is NaN for pairs of fewer than 4 complete records.
     """
-    _check(statistic, measure, p_values, weights)
+    _check(statistic, measure, missing, p_values, control, rng, weights)
     left = _frame(X, "X", missing)
     limits = _limits(left, statistic, bounds, "bounds")
     if Y is None:
@@ -250,14 +251,28 @@ def _plain(end: Any) -> Any:
     return end
 
 
-def _check(statistic: Any, measure: Any, p_values: Any, weights: Any) -> None:
+def _check(
+    statistic: Any, measure: Any, missing: Any, p_values: Any, control: Any, rng: Any, weights: Any
+) -> None:
     if not isinstance(statistic, MICe | MICr):
         hint = f"; write {statistic.__name__}(...)" if isinstance(statistic, type) else ""
         raise TypeError(f"expected statistic=MICe() or MICr(B=...), got {statistic!r}{hint}")
     if not callable(measure) or isinstance(measure, type):
         raise TypeError(f"expected measure to be a function such as mic or tic, got {measure!r}")
+    if not callable(missing):
+        raise TypeError(
+            "expected missing=pair_by_pair or missing=refuse_missing, both of dpmic_jax.frames, "
+            f"got {missing!r}"
+        )
     if not isinstance(p_values, bool | TableTest):
         raise TypeError(f"expected p_values=True or TableTest(...), got {p_values!r}")
+    if isinstance(control, type) or not hasattr(control, "adjusted"):
+        raise TypeError(
+            "expected control=FalseDiscovery(), BenjaminiHochberg() or FamilyWise(), all of "
+            f"dpmic_jax.inference, got {control!r}"
+        )
+    if isinstance(rng, bool) or not isinstance(rng, Integral | np.random.Generator):
+        raise TypeError(f"expected rng to be an int or a numpy Generator, got {rng!r}")
     if weights is not None:
         raise ValueError(
             "weights are not taken, as MIC counts records: repeat records whose weights are whole "

@@ -19,7 +19,8 @@ def summary(result: "Pairwise") -> str:
     columns = len(result.x_columns) + (0 if same else len(result.y_columns))
     least, most = result.records.min(), result.records.max()
     records = f"{most}" if least == most else f"{least} to {most} complete"
-    line = f"{len(result.pairs)} pairs of {columns} columns, {records} records."
+    pairs = len(result.pairs)
+    line = f"{pairs} pair{'s' if pairs > 1 else ''} of {columns} columns, {records} records."
     if result.p_values is not None:
         line += f" p_adjusted: {result.control.error}."
     return f"{line} Not private: exact values of {result.statistic}."

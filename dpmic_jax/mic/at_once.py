@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Integer
 
-from dpmic_jax.mic import optimise_triton, prefix_triton
+from dpmic_jax.mic import backends, optimise_triton, prefix_triton
 from dpmic_jax.mic.coding import Codes, DirectCodes, FineCodes, FineEdges
 from dpmic_jax.mic.distance import (
     CUTS,
@@ -28,10 +28,8 @@ from dpmic_jax.mic.layout import Layout
 from dpmic_jax.mic.optimise import best_information, table_information
 from dpmic_jax.mic.xlogx import ExactGains, FastGains, Gains
 
-# Of counts on the refinement that are made and read off at a time.
-REFINED_BYTES = 2**29
-# Of counts of a tile that are scattered to at a time, at most; indices are 32 bits.
-_MOST_CELLS = 2**30
+# Of a count, where those of both orientations share a word.
+_HALF = 16
 
 Counts = Integer[Array, "lanes master rows"]
 Edges = Integer[Array, "lanes rows_and_sum edges"]
@@ -56,28 +54,40 @@ def count(
             for bucket, masters, rows in layout.spots()
         )
 
+    shape = refined_room(columns.empty.shape, columns.codes.rows.shape[1])
+
     def of_some(both):
-        total = jnp.zeros((len(both), *columns.empty.shape), jnp.int32)
+        total = jnp.zeros((len(both), *shape), jnp.int32)
         total = _refine(total, columns.codes, both, n)
         return _read_off(total, columns.edges, both, layout)
 
-    return _some_at_a_time(of_some, both, math.prod(columns.empty.shape))
+    return _some_at_a_time(of_some, both, math.prod(shape))
+
+
+def refined_room(shape: tuple[int, int, int], records: int) -> tuple[int, int, int]:
+    """Of one pair's counts on the refinement, of at most so many records.
+
+    Half of a word holds up to 2^16 - 1 records, so that one holds the counts of both orientations,
+    and their prefix sums: half as many bytes are moved.
+    """
+    columns, sides, rows = shape
+    return columns, 1 if records < 2**_HALF else sides, rows
 
 
 def add_records(
-    total: Integer[Array, "pairs columns 2 rows"],
+    total: Integer[Array, "pairs columns sides rows"],
     columns: FineCodes,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
     spare: Integer[Array, ""],
-) -> Integer[Array, "pairs columns 2 rows"]:
+) -> Integer[Array, "pairs columns sides rows"]:
     """`kernel.add_records`, for all pairs in one scatter."""
     n = columns.rows.shape[1] - spare
     return _refine(total, columns, jnp.stack([first, second], axis=1), n)
 
 
 def count_refined(
-    total: Integer[Array, "pairs columns 2 rows"],
+    total: Integer[Array, "pairs columns sides rows"],
     edges: FineEdges,
     first: Integer[Array, " pairs"],
     second: Integer[Array, " pairs"],
@@ -104,17 +114,23 @@ def optimise(
     parts: int,
     lanes: int,
     by_triton: bool,
+    edges: bool = False,
 ) -> Information:
-    """`kernel.optimise`, of all lanes for which there is room."""
+    """`kernel.optimise`, of all lanes for which there is room.
+
+    `edges` says that `counts` are those up to each edge (`edges_of`) already.
+    """
     del number
-    if by_triton and isinstance(gains, FastGains | ExactGains):
-        return optimise_triton.best_information(edges_of(counts), parts, gains)[None]
-    some = _in_turns(counts, lanes)
+    master = counts.shape[2] if edges else counts.shape[1] + 1
+    before = (lambda given: given) if edges else edges_of
+    fits = optimise_triton.chunk_of(master, parts) is not None
+    if by_triton and fits and isinstance(gains, FastGains | ExactGains):
+        return optimise_triton.best_information(before(counts), parts, gains)[None]
     return lax.map(
-        lambda counts: best_information(
-            jnp.transpose(edges_of(counts), (2, 1, 0)), parts, gains, at_once=True
+        lambda some: best_information(
+            jnp.transpose(before(some), (2, 1, 0)), parts, gains, at_once=True
         ),
-        some,
+        _in_turns(counts, lanes),
     )
 
 
@@ -186,13 +202,16 @@ def _largest(
     weight = jnp.asarray(steps.weights)[None, None]
 
     def distance(k, other):
-        """Of t = 1 / u, or with the sides exchanged."""
-        apart = 0
+        """Of t = 1 / u, or with the sides exchanged.
+
+        |x - y| is x + y - 2 min(x, y), and the sums of x and of y are known, so that a part takes
+        two operations. What is added up is at most G n, as (G + k) a_j - G c_j is at most k c_j.
+        """
+        least = 0
         for j in range(part.shape[2]):
-            one, of_part = near[..., j, None], part[..., j, None]
-            apart += jnp.abs((number + k) * one - other * of_part)
-        beyond = jnp.abs((number + k) * total[..., None] - other * n[..., None])
-        return apart + weighted(weight, beyond)
+            least += jnp.minimum((number + k) * near[..., j, None], other * part[..., j, None])
+        one, two = (number + k) * total[..., None], other * n[..., None]
+        return (one - least) + (two - least) + weighted(weight, jnp.abs(one - two))
 
     found = jnp.minimum(distance(k, number), distance(k, k))
     found = jnp.where(k <= number, found, np.iinfo(np.int32).max).min(axis=2)
@@ -219,11 +238,14 @@ def _count_directly(
 
 
 def _added(
-    total: Integer[Array, "*cells"], cell: Integer[Array, "*lanes n_up"], n: Integer[Array, ""]
+    total: Integer[Array, "*cells"],
+    cell: Integer[Array, "*lanes sides n_up"],
+    n: Integer[Array, ""],
+    one: tuple[int, int] = (1, 1),
 ) -> Integer[Array, "*cells"]:
-    """Counts, and the first n records of every lane in their cells."""
+    """Counts, and the first n records of every lane in their cells: what one adds, by side."""
     record = (jnp.arange(cell.shape[-1], dtype=jnp.int32) < n).astype(jnp.int32)
-    record = jnp.broadcast_to(record, cell.shape)
+    record = jnp.broadcast_to(record[None] * np.array(one, np.int32)[:, None], cell.shape)
     added = total.reshape(-1).at[cell].add(record, mode="promise_in_bounds")
     return added.reshape(total.shape)
 
@@ -237,45 +259,50 @@ def _codes(
 
 
 def _refine(
-    total: Integer[Array, "pairs columns 2 rows"],
+    total: Integer[Array, "pairs columns sides rows"],
     columns: FineCodes,
     both: Integer[Array, "pairs 2"],
     n: Integer[Array, ""],
-) -> Integer[Array, "pairs columns 2 rows"]:
+) -> Integer[Array, "pairs columns sides rows"]:
     """Add the first n records to counts on the refinement, in one scatter."""
     pairs, width, sides, height = total.shape
-    side = jnp.arange(sides, dtype=jnp.uint32)
+    side = np.arange(2, dtype=np.uint32) % np.uint32(sides)
     pair = jnp.arange(pairs, dtype=jnp.uint32)[:, None] * np.uint32(width * sides)
     merged, fixed = _codes(columns.masters, both), _codes(columns.rows, both[:, ::-1])
     line = (pair + side[None])[..., None] + merged * np.uint32(sides)
     cell = line * np.uint32(height) + fixed
-    return _added(total, cell, n)
+    return _added(total, cell, n, (1, 1 if sides == 2 else 2**_HALF))
 
 
 def _read_off(
-    total: Integer[Array, "pairs columns 2 rows"],
+    total: Integer[Array, "pairs columns sides rows"],
     edges: FineEdges,
     both: Integer[Array, "pairs 2"],
     layout: Layout,
 ) -> tuple[Counts, ...]:
-    """The counts of some pairs on every grid, bucket by bucket."""
+    """What is counted of some pairs (`Layout.counted`) on every grid, bucket by bucket."""
     pairs, width, sides, height = total.shape
     before = (prefix_triton.prefix_sums if layout.triton else _prefix_sums)(total).reshape(-1)
     pair = jnp.arange(pairs, dtype=jnp.int32)[:, None, None, None, None] * np.int32(width)
-    side = np.arange(sides, dtype=np.int32)[None, None, :, None, None]
+    side = np.arange(2, dtype=np.int32)[None, None, :, None, None]
     found = []
     for bucket, masters, rows in layout.spots():
         at = jnp.expand_dims(both, 1), jnp.expand_dims(both[:, ::-1], 1)
-        column = edges.masters[masters[None, :, None], at[0], : bucket.master + 1][..., None]
-        row = edges.rows[rows[None, :, None], at[1], : bucket.rows + 1][..., None, :]
-        spot = ((pair + column.astype(jnp.int32) - 1) * sides + side) * height + row - 1
+        column = edges.masters[masters[None, :, None], at[0], : bucket.master + 1][..., None, :]
+        row = edges.rows[rows[None, :, None], at[1], : bucket.rows + 1][..., None]
+        spot = ((pair + column.astype(jnp.int32) - 1) * sides + side % sides) * height + row - 1
         # Before the first column and row there are none.
         none = (column == 0) | (row == 0)
         corner = before.at[jnp.where(none, 0, spot)].get(mode="promise_in_bounds")
+        if sides == 1:
+            corner = (corner >> _HALF * side) & np.int32(2**_HALF - 1)
         corner = jnp.where(none, 0, corner)
-        by_column = corner[..., 1:, :] - corner[..., :-1, :]
-        counts = by_column[..., 1:] - by_column[..., :-1]
-        found.append(counts.reshape(-1, bucket.master, bucket.rows))
+        by_row = corner[..., 1:, :] - corner[..., :-1, :]
+        if layout.edges and bucket.parts > 1:
+            counts = jnp.concatenate([by_row, corner[..., -1:, :]], axis=-2)
+        else:
+            counts = jnp.swapaxes(by_row[..., 1:] - by_row[..., :-1], -1, -2)
+        found.append(counts.reshape(-1, *layout.counted(bucket)))
     return tuple(found)
 
 
@@ -290,7 +317,7 @@ def _prefix_sums(
 def _some_at_a_time(of_some, given, cells: int) -> tuple[Counts, ...]:
     """What is found of all pairs, of which as many are worked on at a time as there is room for."""
     pairs = len(jax.tree.leaves(given)[0])
-    turns = min(pairs, -(-4 * cells * pairs // REFINED_BYTES))
+    turns = min(pairs, -(-4 * cells * pairs // backends.REFINED_BYTES))
     while pairs % turns:
         turns += 1
     if turns == 1:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from dpmic_jax.mic.grids import Bucket, cpu_seconds
+from dpmic_jax.mic.grids import Bucket, BucketShape, cpu_seconds
 
 Device = Any  # jax.Device, which static checkers do not take for a type
 
@@ -34,7 +34,7 @@ class Backend(NamedTuple):
     lane_by_lane: bool
     triton: bool
     lanes: int
-    seconds: Callable[[Bucket, int], float]
+    seconds: Callable[[Bucket | BucketShape, int], float]
     cell: int
     memory: int = 2**33
 
@@ -52,7 +52,7 @@ _PHI = 18  # operations, with those around it
 _COMPILING = 2e-3
 
 
-def gpu_seconds(bucket: Bucket, pairs: int) -> float:
+def gpu_seconds(bucket: Bucket | BucketShape, pairs: int) -> float:
     """A price of a bucket on a GPU: its operations and bytes, its launches, and its program."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
     steps = 2 * master if parts == 2 else master * (master + 16) / 2
@@ -61,6 +61,14 @@ def gpu_seconds(bucket: Bucket, pairs: int) -> float:
     each = operations / _OPERATIONS + moved / _BYTES
     return _COMPILING + _LAUNCHES * _LAUNCH + 2 * pairs * len(bucket.grids) * each
 
+
+# What the counts of a CPU's tile should take at least, so that calling programs costs little beside
+# running them, and at most. The tile of other devices is the largest that their memory holds.
+TILE_BYTES = 2**23, 2**30
+# On other devices: bytes of counts on the refinement that are made and read off at a time, cells of
+# those that are added to (as indices have 32 bits), and lanes whose distances are found, each of
+# which takes 10 kB for its splits.
+REFINED_BYTES, MOST_CELLS, SPLIT_AT_ONCE = 2**29, 2**30, 8192
 
 CPU = Backend(True, False, 64, cpu_seconds, cell=5)
 GPU = Backend(False, True, 65_536, gpu_seconds, cell=2)

@@ -17,7 +17,7 @@ from jaxtyping import Int
 from dpmic_jax.mic import backends, numpy_scorer
 from dpmic_jax.mic import kernel as tiles
 from dpmic_jax.mic.backends import Backend, Device
-from dpmic_jax.mic.coding import Codes, cheaper_codes, refined_codes
+from dpmic_jax.mic.coding import Codes, RefinedCodes, cheaper_codes, refined_codes
 from dpmic_jax.mic.distance import Steps, kind_of, length_price, steps
 from dpmic_jax.mic.grids import Bucket, Grid, buckets, compile_seconds, run_seconds
 from dpmic_jax.mic.layout import Layout
@@ -27,9 +27,6 @@ from dpmic_jax.mic.programs import SPLIT, Call, Program, compiled_together, on_d
 from dpmic_jax.mic.statistics import BinnedTable
 from dpmic_jax.mic.xlogx import Gains
 
-# What the counts of a tile should take at least, so that calling programs costs little beside
-# running them, and at most.
-TILE_BYTES = 2**23, 2**30
 _COMPILE_COUNTING = 0.4  # seconds
 # Tiles under way where one core alone does not work on each.
 WORKERS = 2
@@ -43,8 +40,9 @@ def layout_for(
     *,
     tile: int = 2**31,
     memory: int | None = None,
+    refined: bool = False,
 ) -> Layout:
-    """How to lay out a plan for about `pairs` pairs a device.
+    """How to lay out a plan for about `pairs` pairs a device, whose counts may be refined ones.
 
     The room of a CPU's tile does not depend on how many there are: one program serves all. Other
     devices score as many pairs at a time as fit in so many bytes of memory, and at most `tile`.
@@ -53,14 +51,15 @@ def layout_for(
     chosen, lanes = buckets(grids, pairs, backend.seconds), backend.lanes
     if not backend.lane_by_lane:
         return _layout_at_once(
-            Layout(chosen, min(pairs, tile), lanes, False, backend.triton),
+            Layout(chosen, min(pairs, tile), lanes, False, backend.triton, refined),
             memory or backend.memory,
         )
     layout = Layout(chosen, lanes // 2, lanes, True)
-    least, most = (size // 4 for size in TILE_BYTES)
+    least, most = (size // 4 for size in backends.TILE_BYTES)
     while layout.pairs < 4 * lanes and 2 * layout.cells <= least:
         layout = layout._replace(pairs=2 * layout.pairs)
-    while layout.pairs > 1 and layout.cells > most:
+    # Few pairs of a large plan would zero memory that they do not need.
+    while layout.pairs > 1 and layout.cells > (most if pairs >= layout.pairs else 4 * least):
         layout = layout._replace(pairs=layout.pairs // 2)
     return layout
 
@@ -96,23 +95,28 @@ def scorer(
     devices: Sequence[Device] = (),
     pairs: int,
     tile: int = 2**31,
+    together: bool = False,
 ) -> "Scorer | ScorerOfParts | FewScorer":
     """Make ready to score a table that has been cut, some `pairs` pairs of it in all.
 
-    A device scores no more than `tile` pairs at a time, or fewer where that is better. Without
-    devices, pairs that take less time than compiling would are scored in numpy.
+    A device scores no more than `tile` pairs at a time, or fewer where that is better; `together`
+    lifts this limit for what is not a CPU. Without devices, pairs that take less time than
+    compiling would are scored in numpy.
     """
     compiling = sum(map(compile_seconds, buckets(cut.grids, pairs)))
     if not devices and numpy_scorer.seconds(cut.grids, cut.n, pairs) < compiling:
         return numpy_scorer.FewScorer(cut, gains)
     devices = devices or jax.devices()[:1]
+    backend = backends.backend(devices[0].platform)
+    if together and not backend.lane_by_lane:
+        tile = 2**31
     parts: list[Scorer] = []
     for some in _counted_together(cut):
         # No more room than the tiles have that all parts take.
         room = min([tile, *(part.layout.pairs for part in parts if not part.layout.lane_by_lane)])
         parts.append(
             Scorer(
-                _codes(some, backends.backend(devices[0].platform)),
+                _codes(some, backend),
                 some.grids,
                 gains,
                 n=cut.n,
@@ -175,12 +179,13 @@ class Optimiser:
 
         def call(bucket: Bucket, table: Any) -> Call:
             lanes = layout.room(bucket) * mesh.size
-            counts = _shaped(lanes, bucket.master, bucket.rows)
+            counts = _shaped(lanes, *layout.counted(bucket))
             program = tiles.optimising_program(
                 bucket,
                 layout.lanes_of(bucket),
                 together=not layout.lane_by_lane,
                 by_triton=layout.triton,
+                edges=layout.edges,
             )
             own = [_shaped(lanes, 2)] * bucket.by_kinds
             return program, (counts, number, table, *own)
@@ -307,7 +312,8 @@ class Scorer:
         mesh = Mesh(np.array(devices), ("pairs",))
         platform, memory = devices[0].platform, backends.memory_of(devices[0])
         each = -(-pairs // mesh.size)
-        self.layout = layout_for(grids, each, platform, tile=tile, memory=memory)
+        refined = isinstance(columns, RefinedCodes)
+        self.layout = layout_for(grids, each, platform, tile=tile, memory=memory, refined=refined)
         self._devices, self.workers = mesh.size, workers(devices)
         self.most = mesh.size * min(tile, self.layout.pairs)  # pairs of a tile
         self._columns, gains, self._n = on_devices(mesh, (columns, gains, np.int32(n)))

@@ -175,6 +175,15 @@ class Bucket(NamedTuple):
         return self.parts == 1 and self.grids[0].room > 0
 
 
+class BucketShape(NamedTuple):
+    """What the price of a bucket depends on, by the names that `Bucket` has."""
+
+    grids: range
+    rows: int
+    master: int
+    parts: int
+
+
 def evaluations(grid: Grid) -> int:
     """How often x log x has to be evaluated to score a grid in one orientation."""
     if grid.parts == 2:
@@ -182,14 +191,14 @@ def evaluations(grid: Grid) -> int:
     return grid.master * (grid.master + 1) // 2 * grid.rows
 
 
-def compile_seconds(bucket: Bucket) -> float:
+def compile_seconds(bucket: Bucket | BucketShape) -> float:
     """What compiling the loop of a bucket takes, measured on one CPU core."""
     if bucket.parts <= 1:
         return 0.35
     return 0.25 + 0.009 * min(bucket.rows, 128) + (0.45 if bucket.parts > 2 else 0.0)
 
 
-def run_seconds(bucket: Bucket, pairs: int) -> float:
+def run_seconds(bucket: Bucket | BucketShape, pairs: int) -> float:
     """Seconds to run a bucket for `pairs` pairs, measured on one CPU core."""
     rows, master, parts = bucket.rows, bucket.master, bucket.parts
     if parts == 0:
@@ -204,7 +213,7 @@ def run_seconds(bucket: Bucket, pairs: int) -> float:
     return 2 * pairs * len(bucket.grids) * nanoseconds / 1e9
 
 
-def cpu_seconds(bucket: Bucket, pairs: int) -> float:
+def cpu_seconds(bucket: Bucket | BucketShape, pairs: int) -> float:
     """A price of a bucket, which only steers how grids are grouped: results do not depend on it.
 
     Compiling counts for less, as compiled programs are kept and used again.
@@ -213,7 +222,9 @@ def cpu_seconds(bucket: Bucket, pairs: int) -> float:
 
 
 def buckets(
-    grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket, int], float] = cpu_seconds
+    grids: tuple[Grid, ...],
+    pairs: int,
+    seconds: Callable[[Bucket | BucketShape, int], float] = cpu_seconds,
 ) -> tuple[Bucket, ...]:
     """Group neighbouring grids so that compiling and running about `pairs` pairs take least time.
 
@@ -228,15 +239,27 @@ def buckets(
 
 @lru_cache(maxsize=256)
 def _buckets(
-    grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket, int], float]
+    grids: tuple[Grid, ...], pairs: int, seconds: Callable[[Bucket | BucketShape, int], float]
 ) -> tuple[Bucket, ...]:
     """Shortest path over the places where the plan may be split."""
-    best: list[tuple[float, tuple[Bucket, ...]]] = [(0.0, ())]
+    best = [0.0]  # seconds of the first 0, 1, 2, ... grids
+    begins = [0]  # where the last bucket of these begins
     for stop in range(1, len(grids) + 1):
-        options = (
-            (best[start][0] + seconds(bucket, pairs), (*best[start][1], bucket))
-            for start in range(stop)
-            for bucket in [Bucket(grids[start:stop])]
-        )
-        best.append(min(options, key=lambda option: option[0]))
-    return best[-1][1]
+        height = width = parts = 0
+        least, begin = math.inf, 0
+        for start in reversed(range(stop)):
+            # Not `Bucket`, which would look at all grids for every price.
+            grid = grids[start]
+            height, width = max(height, grid.height), max(width, grid.width)
+            parts = max(parts, grid.parts)
+            shape = BucketShape(range(start, stop), rung(height, 4), width, parts)
+            price = best[start] + seconds(shape, pairs)
+            if price <= least:
+                least, begin = price, start
+        best.append(least)
+        begins.append(begin)
+    found, stop = [], len(grids)
+    while stop:
+        found.append(Bucket(grids[begins[stop] : stop]))
+        stop = begins[stop]
+    return tuple(reversed(found))

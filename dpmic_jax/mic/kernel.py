@@ -44,7 +44,12 @@ def counting_of(layout: Layout) -> Callable[..., BucketCounts]:
 
 
 def optimising_program(
-    bucket: Bucket, lanes: int, *, together: bool = False, by_triton: bool = False
+    bucket: Bucket,
+    lanes: int,
+    *,
+    together: bool = False,
+    by_triton: bool = False,
+    edges: bool = False,
 ) -> Program:
     """What scores the lanes of a bucket, which are split over devices.
 
@@ -53,6 +58,7 @@ def optimising_program(
       lanes: how many are scored side by side.
       together: by the programs for devices that take all lanes at once.
       by_triton: which have a kernel of their own for OptimizeAxis.
+      edges: whether they are given records up to each edge instead of counts (`Layout.counted`).
     """
     inputs, settings = (SPLIT, SPLIT, EVERYWHERE), (("lanes", lanes),)
     if bucket.parts == 0:
@@ -65,7 +71,8 @@ def optimising_program(
     settings = (("parts", bucket.parts), *settings)
     if not together:
         return Program(optimise, settings, inputs, SPLIT)
-    return Program(at_once.optimise, (*settings, ("by_triton", by_triton)), inputs, SPLIT)
+    settings = (*settings, ("by_triton", by_triton), ("edges", edges))
+    return Program(at_once.optimise, settings, inputs, SPLIT)
 
 
 def count(

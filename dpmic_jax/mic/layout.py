@@ -1,5 +1,6 @@
 """How a plan is laid out on a device: in which buckets, and how many pairs and lanes at a time."""
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -7,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from dpmic_jax.mic.backends import SPLIT_AT_ONCE
 from dpmic_jax.mic.grids import Bucket, Grid, masters
 from dpmic_jax.mic.optimise import lanes_in_one_thread
 from dpmic_jax.mic.padding import rung
-
-# Lanes whose distances are found at once, at most: each takes 10 kB for its splits.
-_SPLIT_AT_ONCE = 8192
 
 
 class Layout(NamedTuple):
@@ -23,6 +22,7 @@ class Layout(NamedTuple):
     lanes: int  # that are optimised side by side, at most
     lane_by_lane: bool  # so a CPU is three times faster; a GPU would starve: `at_once`
     triton: bool = False  # OptimizeAxis by its own kernel (`triton`)
+    edges: bool = False  # columns that are merged are counted up to their edges (`at_once`)
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -34,7 +34,7 @@ class Layout(NamedTuple):
         if not self.lane_by_lane:
             lanes, most = self._lanes(bucket), self.lanes
             if bucket.parts <= 1:
-                most = min(most, _SPLIT_AT_ONCE)
+                most = min(most, SPLIT_AT_ONCE)
             turns = 1 if self.triton and bucket.parts > 1 else -(-lanes // most)
             return -(-lanes // turns)
         if bucket.parts <= 1:
@@ -52,12 +52,18 @@ class Layout(NamedTuple):
         lanes = self.lanes_of(bucket)
         return self.room(bucket) // lanes, max(1, bucket.parts - 1), lanes
 
+    def counted(self, bucket: Bucket) -> tuple[int, int]:
+        """Of what is counted of a lane: its cells, or rows and their sum up to each edge."""
+        if self.edges and bucket.parts > 1:
+            return bucket.rows + 1, bucket.master + 1
+        return bucket.master, bucket.rows
+
     def _lanes(self, bucket: Bucket) -> int:
         return 2 * self.pairs * len(bucket.grids)
 
     def cells_of(self, bucket: Bucket) -> int:
         """Of all counts of a bucket."""
-        return self.room(bucket) * bucket.master * bucket.rows
+        return self.room(bucket) * math.prod(self.counted(bucket))
 
     @property
     def cells(self) -> int:

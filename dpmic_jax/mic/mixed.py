@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from dpmic_jax.data.limits import Column, Limits, NominalLimits
-from dpmic_jax.mic import batch, binning
+from dpmic_jax.mic import binning, grid_groups
 from dpmic_jax.mic import characteristic as read
 from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.binning import Ties
@@ -143,7 +143,7 @@ class MixedScorer:
         """Score pairs tile by tile, with a bar on a terminal if that takes a while."""
         with tqdm(total=len(pairs), unit="pair", disable=None, delay=1) as bar:
             gains = self._gains(cut.n)
-            for found in batch.score_pairs(cut, pairs, gains, devices=self._devices):
+            for found in grid_groups.score_pairs(cut, pairs, gains, devices=self._devices):
                 yield found
                 bar.update(found.shape[2])
 

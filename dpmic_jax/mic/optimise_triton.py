@@ -23,6 +23,8 @@ _WARP = 32
 _SMALLEST = 16
 # Chunks, over which loops are unrolled, and numbers that a thread may keep, at most.
 _MOST_CHUNKS, _MOST_KEPT = 12, 96
+# With more threads than this a thread has no registers for so many.
+_MOST_THREADS = 512
 _LEAST = np.int32(-(2**31))
 
 _Chunk = Num[Array, "side chunk"]
@@ -30,11 +32,16 @@ _Chunk = Num[Array, "side chunk"]
 _Gain = Callable[[Any, Sequence[int]], list[_Chunk]]
 
 
-def chunk_of(edges: int, parts: int) -> int:
-    """How many edges a chunk has: a power of two, as few as there are registers for."""
+def chunk_of(edges: int, parts: int) -> int | None:
+    """How many edges a chunk has: a power of two, as few as there are registers for.
+
+    None if there are too few for any, as in grids of thousands of cells: they take XLA's program.
+    """
     chunk, kept = _SMALLEST, parts if parts > 2 else 1
     while (chunks := -(-edges // chunk)) > _MOST_CHUNKS or chunks * kept > _MOST_KEPT:
         chunk *= 2
+        if chunk > _MOST_THREADS:
+            return None
     return chunk
 
 
@@ -58,21 +65,29 @@ def best_information(
 
     lanes, rows, edges = edge_counts.shape
     chunk = chunk_of(edges, parts)
+    if chunk is None:
+        raise ValueError(f"expected fewer edges and parts, got {edges} and {parts}")
     side = _WARP // chunk if chunk < _WARP and lanes % (_WARP // chunk) == 0 else 1
     chunks = -(-edges // chunk)
-    padding = (0, 0), (0, 0), (0, chunks * chunk - edges)
-    prepared = jnp.pad(gains.prepare(edge_counts), padding)
+    prepared = gains.prepare(edge_counts)
     data, phi, units = _parts_of(gains)
     lead = _to_two_parts if parts == 2 else _to_more_parts
 
     def kernel(edges_ref, *refs):
+        def ends(row, place):
+            """The edges of a chunk; of the last one some may not be there."""
+            if (place + 1) * chunk <= edges:
+                return edges_ref[:, row, pl.ds(place * chunk, chunk)]
+            at = slice(None), jnp.int32(row), pl.ds(jnp.int32(place * chunk), chunk)
+            true = _places((side, chunk), place) < edges
+            return triton.load(edges_ref.at[at], mask=true, other=0)
+
         def gain(edge, places):
             """Gains between an edge and all edges of some chunks, row by row."""
 
             def of_row(row):
                 start = edges_ref[:, row, edge][:, None]
-                ends = (edges_ref[:, row, pl.ds(place * chunk, chunk)] for place in places)
-                return [phi(jnp.abs(end - start), refs[0]) for end in ends]
+                return [phi(jnp.abs(ends(row, place) - start), refs[0]) for place in places]
 
             def add(row, total):
                 return [some + part for some, part in zip(total, of_row(row), strict=True)]
@@ -88,7 +103,7 @@ def best_information(
         grid=(lanes // side,),
         out_shape=_shaped(parts - 1, lanes),
         in_specs=[
-            pl.BlockSpec((side, rows, chunks * chunk), lambda i: (i, 0, 0)),
+            pl.BlockSpec((side, rows, edges), lambda i: (i, 0, 0)),
             pl.BlockSpec(data.shape, lambda i: (0,)),
         ],
         out_specs=pl.BlockSpec((parts - 1, side), lambda i: (0, i)),

@@ -17,8 +17,8 @@ from dpmic_jax.data.table import (
     positions,
     table,
 )
-from dpmic_jax.mic import batch
 from dpmic_jax.mic import characteristic as read
+from dpmic_jax.mic import grid_groups
 from dpmic_jax.mic.backends import Device
 from dpmic_jax.mic.characteristic import Characteristic, PairCharacteristic
 from dpmic_jax.mic.grids import Cells, power
@@ -32,6 +32,7 @@ def mice(x: Any, y: Any, *, B: Cells = power(0.6), c: float = 15) -> float:
 
     Calls that are repeated, as by `df.corr(method=dpmic_jax.mice)`, use compiled programs, which
     serve columns of other lengths too and give the same bits. For a table, `pairwise` is faster.
+    For many records, so is `characteristic(x, y, statistic=MICe.for_large_n()).mic`.
 
     Args:
       x, y: two columns of numbers, record by record: arrays, or Series of pandas or polars.
@@ -133,6 +134,6 @@ def _information(
 ) -> Iterator[Int[np.ndarray, "entries 2 tile"]]:
     """Score pairs tile by tile, with a bar on a terminal if that takes a while."""
     with tqdm(total=len(pairs), unit="pair", disable=None, delay=1) as bar:
-        for found in batch.score_pairs(cut, pairs, gains(cut.n), devices=devices):
+        for found in grid_groups.score_pairs(cut, pairs, gains(cut.n), devices=devices):
             yield found
             bar.update(found.shape[2])

@@ -35,12 +35,14 @@ class Program(NamedTuple):
       settings: the static settings.
       inputs: how each argument is spread over the devices.
       outputs: how what is returned is.
+      overwritten: numbers of the arguments whose memory is that of what is returned.
     """
 
     function: Callable[..., Any]
     settings: tuple[tuple[str, Any], ...]
     inputs: tuple[PartitionSpec, ...]
     outputs: PartitionSpec
+    overwritten: tuple[int, ...] = ()
 
     def on(self, mesh: Mesh) -> jax.stages.Wrapped:
         """Jitted for some devices, each of which takes its part of the arguments."""
@@ -53,6 +55,7 @@ class Program(NamedTuple):
             run,
             in_shardings=tuple(NamedSharding(mesh, spec) for spec in self.inputs),
             out_shardings=NamedSharding(mesh, self.outputs),
+            donate_argnums=self.overwritten,
         )
 
 

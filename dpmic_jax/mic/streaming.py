@@ -133,10 +133,13 @@ class _Pass:
         platform = mesh.devices.flat[0].platform
         each = -(-group // mesh.size)
         memory = memory_of(mesh.devices.flat[0])
-        layout = layout_for(cut.grids, each, platform, memory=memory)
+        layout = layout_for(cut.grids, each, platform, memory=memory, refined=True)
         # Counts on the refinement are much larger than those of the grids: no more than asked for,
         # and as many for the last group, so that one program serves all.
-        room = min(layout.pairs, each)
+        shape, room = refined_shape(cut.masters, cut.rows), min(layout.pairs, each)
+        if not layout.lane_by_lane:
+            shape = at_once.refined_room(shape, 2**31 if n is None else n)
+            room = max(1, min(room, backends.MOST_CELLS // math.prod(shape)))
         layout = layout._replace(pairs=room)
         wide = room * mesh.size
         self.shares = [
@@ -144,7 +147,7 @@ class _Pass:
             for part in np.split(pairs, range(wide, len(pairs), wide))
         ]
         split = NamedSharding(mesh, SPLIT)
-        empty = np.zeros((wide, *refined_shape(cut.masters, cut.rows)), np.int32)
+        empty = np.zeros((wide, *shape), np.int32)
         self._totals = [jax.device_put(empty, split) for _ in self.shares]
         self._edges, gains = on_devices(
             mesh, (fine_edges(cut.masters, cut.rows, self._columns), gains)
@@ -183,7 +186,9 @@ class _Pass:
 
 def _adding(layout: Layout) -> Program:
     inputs = SPLIT, EVERYWHERE, SPLIT, SPLIT, EVERYWHERE
-    return Program(_programs(layout).add_records, (), inputs, SPLIT)
+    # A GPU adds to the counts where they are: copying them takes longer than adding.
+    overwritten = () if layout.lane_by_lane else (0,)
+    return Program(_programs(layout).add_records, (), inputs, SPLIT, overwritten)
 
 
 def _reading(layout: Layout) -> Program:

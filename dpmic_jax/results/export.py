@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpmic_jax.dp.files import replace
@@ -49,12 +50,25 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
-    """Write the rows as CSV, after three comment lines: see `ScreenResult.to_csv`."""
-    comments = (
-        f"# privacy: {result.statement.text()}",
-        f"# limits: {limits(result)}",
-        f"# dpmic_jax: {json.dumps(header(result))}",
-    )
+    """Write the rows, and the rest into a file beside them: see `ScreenResult.to_csv`."""
+    # First, so that no rows are there without their statement.
+    write_text(statement_path(path), statement_text(result))
+    write_text(path, csv_text(result))
+
+
+def statement_path(path: str | os.PathLike[str]) -> Path:
+    """The file beside a CSV file that has its privacy statement."""
+    return Path(path).with_suffix(".privacy.json")
+
+
+def statement_text(result: "ScreenResult") -> str:
+    """The statement in words, and everything in a result except its rows, as JSON."""
+    content = {"statement": result.statement.text(), **header(result)}
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def csv_text(result: "ScreenResult") -> str:
+    """The rows as CSV; the last column repeats the cost, as rows are copied out of files."""
     columns = result.columns()
     quoted = {name: _quoted(name) for name in result.names}
     texts_only = ("x", "y", "dependent", "decided_by")
@@ -66,9 +80,10 @@ def to_csv(result: "ScreenResult", path: str | os.PathLike[str]) -> None:
         *(map(repr, column) for column in numbers),
         ("true" if above else "false" for above in columns["dependent"]),
         columns["decided_by"],
+        [_quoted(result.statement.short)] * len(columns["x"]),
     )
     lines = map(",".join, zip(*texts, strict=True))
-    write_text(path, "\n".join((*comments, ",".join(columns), *lines)) + "\n")
+    return "\n".join((",".join((*columns, "privacy")), *lines)) + "\n"
 
 
 def _quoted(name: str) -> str:

@@ -24,6 +24,7 @@ from dpmic_jax.results.text import short, summary
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
+_RELATIVE = ("relative", "from", "to")  # of distances, with their limits
 _SIDE = 300.0  # pixels of a histogram's side
 
 
@@ -35,6 +36,7 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms], curve: PowerC
         group.release.key_is_secret for group in histograms
     )
     shown, scores = np.unique(result.pairs).tolist(), result.scores
+    heads = ("mic", "lower", "upper", "distance", *(_RELATIVE if result.own else ()))
     drawn = [*map(_section, histograms)]
     return page_of.filled(
         _content(result, shown, histograms),
@@ -43,12 +45,12 @@ def page(result: "ScreenResult", histograms: Sequence[Histograms], curve: PowerC
             "stamp": "" if secret else f'<p class="seeded" role="alert">{SEEDED}</p>',
             "summary": escape(summary(result).replace("(*)", "(★)")),
             "before": _privacy(result, histograms),
-            "heatmap": page_of.heatmap(scores, shown, _caption(result, shown))
+            "views": page_of.views(scores, shown, _caption(result, shown), result.dependent)
             if shown
             else "<p>No pair was released.</p>",
             "measure": "MIC",
             "plain": "",
-            "heads": page_of.heads(("mic", "lower", "upper", "distance"), 6),
+            "heads": page_of.heads(heads, 2 + len(heads)),
             "rows": page_of.rows(scores, shown, _cells(result), result.dependent.tolist()),
             "pairs": len(result.mic),
             "note": _note(result),
@@ -74,6 +76,12 @@ def _note(result: "ScreenResult") -> str:
         "exceed it with a probability of at most 5 %. This holds for records of independent "
         "persons from one distribution, not for time series, or several sites whose averages "
         f"differ. Limits: {escape(limits(result))}."
+        + (
+            " Relative: the distance over the largest that rare values of the columns allow, with "
+            "95 % limits by noise (from, to)."
+            if result.own
+            else ""
+        )
     )
 
 
@@ -85,7 +93,7 @@ def _caption(result: "ScreenResult", shown: list[int]) -> str:
 
 def _cells(result: "ScreenResult") -> list[list[str]]:
     """The cells of each row, but for the names, the value and the star."""
-    columns = result.lower, result.upper, result.distance
+    columns = result.lower, result.upper, result.distance, *(result.relative if result.own else ())
     values = zip(*(column.tolist() for column in columns), strict=True)
     return [[page_of.cell(value) for value in row] for row in values]
 
@@ -96,7 +104,7 @@ def _content(
     """Data for the script beside the table."""
     return {
         "names": [page_of.plain(result.names[i]) for i in shown],
-        "tell": "{2} {6} ({3} to {4}), distance {5}",
+        "tell": f"{{2}} {{{9 if result.own else 6}}} ({{3}} to {{4}}), distance {{5}}",
         "none": "not released",
         "histograms": [
             {

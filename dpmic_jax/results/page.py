@@ -16,10 +16,11 @@ from string import Template
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dpmic_jax.results import svg
-from dpmic_jax.results.plots import Scores
+from dpmic_jax.results.network import network
+from dpmic_jax.results.plots import Scores, leaves
 from dpmic_jax.results.text import short
 
 TITLE = "Which columns depend on each other"
@@ -54,19 +55,52 @@ def plain(name: str) -> str:
     return short(name, _LONGEST)
 
 
-def heatmap(scores: Scores, shown: list[int], caption: str) -> str:
-    """A heat map of some columns, in the order of the table.
+def views(scores: Scores, shown: list[int], caption: str, joined: Bool[np.ndarray, " rows"]) -> str:
+    """The pictures of a page, each in a tab: heat map, clusters, network.
+
+    Without scripts, and on paper, they are one below the other. Clusters need the values of all
+    pairs of the columns that are shown, and a network needs a pair to draw.
 
     Args:
       scores: the values.
       shown: positions of the columns.
       caption: what is below the scale of colours.
+      joined: the pairs that the network shows.
     """
-    matrix = scores.matrix[np.ix_(shown, shown)]
+    panels = [("Heat map", _heatmap(scores, shown, caption))]
+    if len(shown) > 2 and len(scores.values) == len(shown) * (len(shown) - 1) // 2:
+        matrix = scores.matrix[np.ix_(shown, shown)]
+        clustered = [shown[i] for i in leaves(matrix).tolist()]
+        said = f"{caption} Columns that depend on each other are side by side."
+        panels.append(("Clusters", _heatmap(scores, clustered, said)))
+    if joined.any():
+        drawn, said = network(scores, joined)
+        kind = "network" if len(shown) <= _CELL[1][0] else "network large"
+        legend = f"<figcaption><p>{said}</p></figcaption>"
+        panels.append(("Network", f'<figure class="{kind}">{drawn}{legend}</figure>'))
+    tabs = "".join(
+        f'<button type="button" role="tab" id="tab{k}" aria-controls="panel{k}" '
+        f'aria-selected="{"false" if k else "true"}">{name}</button>'
+        for k, (name, _) in enumerate(panels)
+    )
+    shown_in = "".join(
+        f'<section id="panel{k}" aria-labelledby="view{k}"><h2 id="view{k}">{name}</h2>{drawn}'
+        "</section>"
+        for k, (name, drawn) in enumerate(panels)
+    )
+    return (
+        f'<div id="views"><div role="tablist" aria-label="Pictures" hidden="hidden">{tabs}</div>'
+        f"{shown_in}</div>"
+    )
+
+
+def _heatmap(scores: Scores, order: list[int], caption: str) -> str:
+    """A heat map of some columns, in this order of their positions."""
+    matrix = scores.matrix[np.ix_(order, order)]
     np.fill_diagonal(matrix, np.nan)  # a convention, not a measurement
-    columns = len(shown)
+    columns = len(order)
     cell = next(pixels for most, pixels in _CELL if columns <= most)
-    labels = [(place + 0.5, short(scores.names[i])) for place, i in enumerate(shown)]
+    labels = [(place + 0.5, short(scores.names[i])) for place, i in enumerate(order)]
     drawn = svg.picture(
         svg.levels(matrix),
         svg.Frame(cell, cell, svg.thinned(labels, cell, 12), svg.thinned(labels, cell, 18)),
@@ -75,12 +109,17 @@ def heatmap(scores: Scores, shown: list[int], caption: str) -> str:
         lines=columns <= _WITH_LINES,
         stamp=scores.warning,
     )
-    colours = svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)])
     kind = "map" if columns <= _WITH_NUMBERS else "map large"
+    # Places of the columns in the order of the table, for the script.
+    places = " ".join(str(place) for place in np.argsort(np.argsort(order)).tolist())
     return (
-        f'<figure class="{kind}">{drawn}<figcaption>{colours}<p>{caption}</p></figcaption>'
-        "<output></output></figure>"
+        f'<figure class="{kind}" data-order="{places}">{drawn}<figcaption>{_colours()}'
+        f"<p>{caption}</p></figcaption><output></output></figure>"
     )
+
+
+def _colours() -> str:
+    return svg.scale([(k / 4, f"{k / 4:g}") for k in range(5)])
 
 
 def heads(names: Sequence[str], by: int) -> str:
@@ -123,7 +162,9 @@ def cell(value: float, digits: str = ".3f") -> str:
 
 
 def number(value: float, digits: str = ".3f") -> str:
-    """A number as it is shown, with all of its digits for the script."""
+    """A number as it is shown, with all of its digits for the script; empty if it is unknown."""
+    if math.isnan(value):
+        return '<data value="-1"></data>'
     return f'<data value="{value!r}">{format(value, digits)}</data>'
 
 

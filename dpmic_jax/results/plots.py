@@ -117,9 +117,9 @@ class Plots:
         columns = len(result.names)
         edges = result.values > threshold
         joined = np.isin(np.arange(columns), result.pairs[edges])
-        leaves = _leaves(np.nan_to_num(result.matrix))
+        order = leaves(np.nan_to_num(result.matrix))
         angle = np.empty(columns)
-        angle[leaves] = np.pi / 2 - 2 * np.pi * np.arange(columns) / columns
+        angle[order] = np.pi / 2 - 2 * np.pi * np.arange(columns) / columns
         points = np.stack([np.cos(angle), np.sin(angle)], axis=1)
         names = [short(name) for name in result.names]
         letters = max(map(len, names))
@@ -257,7 +257,8 @@ def _tree(similarity: Float[np.ndarray, "names names"]) -> Float[np.ndarray, "me
     return linkage(distances, "average", optimal_ordering=True)
 
 
-def _leaves(similarity: Float[np.ndarray, "names names"]) -> Int[np.ndarray, " names"]:
+def leaves(similarity: Float[np.ndarray, "names names"]) -> Int[np.ndarray, " names"]:
+    """The order of columns in which a hierarchical clustering puts those that are alike."""
     from scipy.cluster.hierarchy import leaves_list
 
     return leaves_list(_tree(similarity))

@@ -15,7 +15,8 @@ from jaxtyping import Bool, Float, Int
 
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.conversions import PrivacyCost, privacy_cost
-from dpmic_jax.results import export, html
+from dpmic_jax.dp.ledger.file import LedgerFile
+from dpmic_jax.results import export, html, registry
 from dpmic_jax.results import text as show
 from dpmic_jax.results.histograms import Histograms
 from dpmic_jax.results.plots import Plots, Scores, square
@@ -271,13 +272,13 @@ class ScreenResult:
         return result
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the rows of `to_frame` as CSV, after three lines that begin with "# ".
+        """Write the rows of `to_frame` as CSV, and a file beside it with all the rest as JSON.
 
-        These contain the statement in words, the meaning of the limits, and everything but the
-        rows as JSON. Read the file with `pandas.read_csv(path, comment="#")` or
-        `polars.read_csv(path, comment_prefix="#")`. Names are quoted and otherwise unchanged, so
-        that they match the table. A spreadsheet takes a name that begins with =, +, - or @ for a
-        formula: import the file as text if you do not trust the names.
+        The file beside "found.csv" is "found.privacy.json": the statement in words and as data, and
+        the meaning of the limits. A last column, `privacy`, repeats epsilon and delta in every
+        row, and marks seeded results. Names are quoted and otherwise unchanged, so that they match
+        the table. A spreadsheet takes a name that begins with =, +, - or @ for a formula: import
+        the file as text if you do not trust the names.
         """
         export.to_csv(self, path)
 
@@ -313,6 +314,27 @@ class ScreenResult:
             export.write_text(path, text)
         return text
 
+    def to_registry(
+        self,
+        answers: Mapping[str, Mapping[str, Any]] | None = None,
+        *,
+        ledger: LedgerFile | str | os.PathLike[str] | None = None,
+        curve: PowerCurve | None = None,
+    ) -> dict[str, Any]:
+        """What public registries of deployments and NIST SP 800-226 ask for, as a JSON object.
+
+        The sections are deployment, data, guarantee, mechanisms, accounting, implementation,
+        parameters and hazards. What only the curator knows is None, and listed in "unanswered",
+        unless it is in `answers`. See docs/privacy_review.md.
+
+        Args:
+          answers: answers by section and name, such as {"deployment": {"title": "..."}}.
+          ledger: the ledger of the table, for the total cost so far.
+          curve: what was planned to be found, from `preview(...).curve()`.
+        """
+        opened = ledger if isinstance(ledger, LedgerFile | None) else LedgerFile.open(ledger)
+        return registry.registry_entry(self, answers or {}, opened, curve)
+
     @classmethod
     def _of(cls, header: dict[str, Any], columns: dict[str, Any]) -> "ScreenResult":
         place = {name: i for i, name in enumerate(header["names"])}
@@ -334,15 +356,19 @@ class ScreenResult:
             **{name: header[name] for name in plain},
         )
 
-    def text(self, rows: int) -> str:
-        """A table of the strongest `rows` pairs with bars, and the statement in one line."""
-        return show.text(self, rows)
+    def text(self, rows: int | None = None) -> str:
+        """A table of the strongest pairs with bars, and the statement in one line.
+
+        Args:
+          rows: the most pairs to show; by default all that were selected, and of others 15.
+        """
+        return show.text(self, show.rows_shown(self) if rows is None else rows)
 
     def __repr__(self) -> str:
-        return self.text(rows=15)
+        return self.text()
 
     def _repr_html_(self) -> str:
-        return show.html(self, rows=15)
+        return show.html(self, rows=show.rows_shown(self))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScreenResult):

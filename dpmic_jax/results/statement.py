@@ -11,6 +11,7 @@ from typing import Any
 from dpmic_jax.dp.accounting.events import ApproximateDP, Event, PureDP, ReplaceOne
 
 SEEDED = "seeded: not for release"
+VERSION = 1  # of the JSON, whose schema is statement.schema.json
 _SECRET = "secret"
 _TEXTS = ("mechanism", "guarantee", "version", "run")
 
@@ -124,11 +125,15 @@ class Statement:
         return f"epsilon = {_short(self.epsilon)}, delta = {_short(self.delta)}"
 
     @property
+    def short(self) -> str:
+        """Epsilon and delta, and whether the key was seeded."""
+        return self.cost if self.key_is_secret else f"{SEEDED}. {self.cost}"
+
+    @property
     def line(self) -> str:
         """The statement in one line, for a terminal."""
         protected = protected_records(self.relation, self.n, self.persons)
-        line = f"{self.cost} for {protected}: {self.mechanism}"
-        return line if self.key_is_secret else f"{SEEDED}. {line}"
+        return f"{self.short} for {protected}: {self.mechanism}"
 
     def text(self) -> str:
         """The statement as a paragraph, for a publication."""
@@ -160,20 +165,22 @@ class Statement:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The statement as a JSON object."""
+        """The statement as a JSON object, of the schema in `results/statement.schema.json`."""
         content = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         del content["key_is_secret"]
         content["relation"] = {"kind": "ReplaceOne", "records": self.relation.records}
         content["micr"] = dataclasses.asdict(self.micr) if self.micr else None
         if self.persons is None:
             del content["persons"]
-        return {**content, "key": self.key}
+        return {"statement_version": VERSION, **content, "key": self.key}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Statement":
         """The statement whose `to_dict` is `content`."""
         try:
             fields = dict(content)
+            if fields.pop("statement_version") != VERSION:
+                raise ValueError(f"expected a privacy statement of version {VERSION}")
             secret = {_SECRET: True, SEEDED: False}[fields.pop("key")]
             relation = ReplaceOne(fields.pop("relation")["records"])
             micr = fields.pop("micr")

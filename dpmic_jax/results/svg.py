@@ -89,7 +89,8 @@ def picture(drawn: Levels, frame: Frame, *, label: str, over: str, lines: bool, 
         f'<rect class="grid" width="{across}" height="{down}"/>{_cells(drawn)}'
         f"{_lines(down, across) if lines else ''}"
         '<rect class="mark" width="1" height="1" visibility="hidden"/></g>'
-        f"{over}{_labels(frame, height)}{_stamp(stamp, width, height)}</svg></div>"
+        f"{over}{_labels(frame, height)}"
+        f"{stamped(stamp, min(width, height), width / 2, height / 2)}</svg></div>"
     )
 
 
@@ -145,11 +146,17 @@ def _labels(frame: Frame, height: float) -> str:
     return "".join((*left, *below))
 
 
-def _stamp(text: str, width: float, height: float) -> str:
+def stamped(text: str, side: float, x: float, y: float = 0.0) -> str:
+    """A warning across a picture, where it cannot be cut off; nothing for an empty text.
+
+    Args:
+      text: the warning.
+      side: shorter side of the picture, in pixels.
+      x, y: its centre.
+    """
     if not text:
         return ""
-    size = 1.6 * min(width, height) / len(text)
     return (
-        f'<text class="stamp" transform="translate({width / 2:.1f} {height / 2:.1f}) rotate(-30)" '
-        f'font-size="{size:.1f}">{escape(text)}</text>'
+        f'<text class="stamp" transform="translate({x:.1f} {y:.1f}) rotate(-30)" '
+        f'font-size="{1.6 * side / len(text):.1f}">{escape(text)}</text>'
     )

@@ -10,6 +10,7 @@ from dpmic_jax.results.statement import SEEDED
 if TYPE_CHECKING:
     from dpmic_jax.results.screen_result import ScreenResult
 
+_ROWS = 15  # of results that have the values of all candidates
 _BAR = 30  # characters of a bar for the value 1
 _STAMP = '<p style="color: #b30000; font-weight: bold">{}</p>'
 _FILL = '<div style="width: {:.0f}px; height: 0.7em; display: inline-block; background: {}"></div>'
@@ -21,6 +22,12 @@ def short(name: str, longest: int = 28) -> str:
     """A column's name, shortened, with unprintable characters replaced by question marks."""
     plain = "".join(letter if letter.isprintable() else "?" for letter in name)
     return plain if len(plain) <= longest else plain[: longest - 1] + "…"
+
+
+def rows_shown(result: "ScreenResult") -> int:
+    """How many pairs are shown by default: all of a selection, which was asked for, or 15."""
+    released = len(result.mic)
+    return max(released, 1) if released < result.candidates else _ROWS
 
 
 def summary(result: "ScreenResult") -> str:

@@ -9,6 +9,7 @@ from dpmic_jax.screening.queries import Above, Against, AllPairs, Ask, Between, 
 from dpmic_jax.screening.screen import screen
 from dpmic_jax.screening.solve import fewest_records, largest_k, smallest_epsilon
 from dpmic_jax.screening.tiles import Resources
+from dpmic_jax.screening.verification import Check, verify
 
 __all__ = [
     "Above",
@@ -16,6 +17,7 @@ __all__ = [
     "AllPairs",
     "Ask",
     "Between",
+    "Check",
     "LearnedBounds",
     "Preview",
     "Resources",
@@ -29,4 +31,5 @@ __all__ = [
     "release_histograms",
     "screen",
     "smallest_epsilon",
+    "verify",
 ]

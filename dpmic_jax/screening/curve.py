@@ -1,20 +1,16 @@
 """What a screen would find at other epsilons, of a plan or of a finished run."""
 
-import ast
 import math
 
-from dpmic_jax.dp.accounting.events import ApproximateDP, Event
-from dpmic_jax.dp.ledger.budget import Budget
 from dpmic_jax.mic.statistics import MICr
 from dpmic_jax.results import ScreenResult
 from dpmic_jax.results.power_curve import CurvePoint, PowerCurve, round_epsilons
 from dpmic_jax.screening import planning
 from dpmic_jax.screening.calibration import mic_of
-from dpmic_jax.screening.kinds import bounds_from
+from dpmic_jax.screening.outcome import plan_of
 from dpmic_jax.screening.plan import Plan
 from dpmic_jax.screening.planning import Rule, default_screen_statistic
 from dpmic_jax.screening.power import LARGEST
-from dpmic_jax.screening.queries import from_canonical
 
 
 def typical_mic(distance: float) -> float:
@@ -55,20 +51,4 @@ def curve_of(result: ScreenResult) -> PowerCurve:
     MICr has its default settings there, whatever they were in the screen: what is found does not
     depend on them. A delta that the screen did not spend is unknown, and taken to be 0.
     """
-    statement = result.statement
-    event = Event.from_json(statement.event)
-    delta, settings = statement.delta, dict(event.settings)
-    if isinstance(event.guarantee, ApproximateDP):  # it spent the part for failures only
-        delta = delta / Budget.failure_share
-    plan = planning.plan(
-        names=result.names,
-        n=statement.n,
-        ask=from_canonical(settings["ask"]),
-        epsilon=statement.epsilon,
-        delta=delta,
-        statistic=default_screen_statistic,
-        relation=statement.relation,
-        relative=tuple(result.own),
-        bounds=bounds_from(result.names, ast.literal_eval(settings.get("nominal", "()"))),
-    )
-    return curve(plan, default_screen_statistic)
+    return curve(plan_of(result), default_screen_statistic)

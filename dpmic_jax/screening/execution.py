@@ -66,7 +66,7 @@ class LocalExecutor:
         """The scorer of the table, which is read when it is first needed."""
         task = self._task
         source = drawn(task.source, self._key)
-        return TileScorer(source, task.plan, task.resources, self._devices)
+        return TileScorer(source, task.plan, task.resources, self._devices, together=True)
 
     def tiles(self, numbers: Sequence[int], progress: Progress) -> Tiles:
         """Tiles in the order of their numbers."""

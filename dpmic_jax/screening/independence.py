@@ -160,13 +160,9 @@ def dependence_level(
       bins: as for `distance_tail`.
     """
     x, tail = _tails(n, records, bins)
-
-    def false_alarms(level: float) -> float:
-        if isinstance(noise, LatticeCube):
-            return _by_cube(noise, level, x, tail, pairs)
-        return _by_gauss(noise, level, x, tail, pairs)
-
-    return _smallest(false_alarms, FALSE_ALARMS)
+    if isinstance(noise, LatticeCube):
+        return _smallest(_by_cube(noise, x, tail, pairs), FALSE_ALARMS)
+    return _smallest(lambda level: _by_gauss(noise, level, x, tail, pairs), FALSE_ALARMS)
 
 
 @lru_cache(maxsize=64)
@@ -182,8 +178,8 @@ def _smallest(excess: Callable[[float], float], chance: float) -> float:
     return 0.0 if found is None else bisect(lambda x: excess(x) > chance, *found, digits=7).fails
 
 
-def _by_cube(noise: LatticeCube, level: float, x: Line, tail: Line, pairs: int) -> float:
-    """E_R[min(1, pairs P(T + R U > level))], U uniform on [-1, 1]; from above."""
+def _by_cube(noise: LatticeCube, x: Line, tail: Line, pairs: int) -> Callable[[float], float]:
+    """E_R[min(1, pairs P(T + R U > level))] of a level, U uniform on [-1, 1]; from above."""
     # The upper ends of strata of the radius, which are narrow in its tail.
     radii = _radii(noise.points + 1) * noise.scale
     # The tail falls, so its left value bounds it over a step: `area` is the integral from x[0] on.
@@ -193,10 +189,13 @@ def _by_cube(noise: LatticeCube, level: float, x: Line, tail: Line, pairs: int) 
         inside = np.interp(to, x, area)
         return np.where(to < 0, to, inside)
 
-    chance = (integral(level + radii) - integral(level - radii)) / (2 * radii)
-    # No radius below the upper end of a stratum has a larger chance than the running maximum.
-    chance = np.maximum.accumulate(np.minimum(1, pairs * chance))
-    return float(chance @ -np.diff(_EXCEEDED) + _EXCEEDED[-1])
+    def false_alarms(level: float) -> float:
+        chance = (integral(level + radii) - integral(level - radii)) / (2 * radii)
+        # No radius below the upper end of a stratum has a larger chance than the running maximum.
+        chance = np.maximum.accumulate(np.minimum(1, pairs * chance))
+        return float(chance @ -np.diff(_EXCEEDED) + _EXCEEDED[-1])
+
+    return false_alarms
 
 
 @lru_cache(maxsize=64)

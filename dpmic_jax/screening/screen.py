@@ -6,29 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpmic_jax.data.source import open_source
 from dpmic_jax.dp.accounting.events import Event
 from dpmic_jax.dp.rng.keys import AnyKey, is_secret
-from dpmic_jax.mechanisms.sensitivity import of_person
 from dpmic_jax.mic.backends import Device
-from dpmic_jax.mic.grids import cells
 from dpmic_jax.mic.statistics import MICr
-from dpmic_jax.results import MICrSettings, ScreenResult, Statement, backend_of
-from dpmic_jax.runs.charged import AnyLedger, ChargedRun, bounds_digest, charged_run, open_ledger
+from dpmic_jax.results import ScreenResult, backend_of
+from dpmic_jax.runs.charged import AnyLedger, bounds_digest, charged_run, open_ledger
 from dpmic_jax.runs.checkpoint import Folder
 from dpmic_jax.runs.persons import drawn
 from dpmic_jax.runs.relation import persons_of, relation_of
 from dpmic_jax.screening import distributed, planning
-from dpmic_jax.screening.calibration import estimates
 from dpmic_jax.screening.distributed import Cluster
-from dpmic_jax.screening.execution import LocalExecutor, Released, ScreenTask, released
-from dpmic_jax.screening.plan import Plan
+from dpmic_jax.screening.execution import LocalExecutor, ScreenTask, released
+from dpmic_jax.screening.outcome import result_of, statement_of
 from dpmic_jax.screening.planning import Rule, check_not_lost, default_screen_statistic
 from dpmic_jax.screening.queries import Ask
 from dpmic_jax.screening.tiles import DEFAULT, Resources, tiling
-from dpmic_jax.version import __version__
 
 
 def screen(
@@ -125,68 +119,13 @@ def screen(
         if client is not None and folder:
             executor = Cluster(task, folder, client)
         found = released(task, run.key, folder, executor)
-        statement = _statement(plan, secret, run, persons_of(source.schema, n))
-        result = _result(plan, found, statement, backend_of(table))
+        statement = statement_of(
+            plan,
+            persons=persons_of(source.schema, n),
+            key_is_secret=secret,
+            ledger=run.entry,
+            run=run.name,
+        )
+        result = result_of(plan, found, statement, backend_of(table))
         run.finish(result.to_json())
         return result
-
-
-def _result(plan: Plan, found: Released, statement: Statement, backend: str | None) -> ScreenResult:
-    if found.micr is None or plan.values is None:
-        mic, lower, upper = estimates(found.distances, plan.distances, plan.n)
-        noise_sd = None
-    else:
-        reach = plan.workload.half_width(plan.values, plan.choice)
-        mic, noise_sd = found.micr, plan.values.sd
-        lower, upper = np.clip(mic - reach, 0, 1), np.clip(mic + reach, 0, 1)
-    return ScreenResult(
-        names=plan.names,
-        pairs=found.pairs,
-        mic=mic,
-        lower=lower,
-        upper=upper,
-        noise_sd=noise_sd,
-        distance=found.distances,
-        distance_noise_sd=plan.distances.sd,
-        own=dict(zip(plan.relative, found.own.tolist(), strict=True)),
-        # A ratio has up to three noisy values.
-        own_half_width=plan.workload.half_width(plan.distances, plan.choice, together=3),
-        dependence_threshold=plan.dependence_level,
-        candidates=len(plan.pairs),
-        ask=str(plan.ask),
-        statement=statement,
-        backend=backend,
-    )
-
-
-def _statement(plan: Plan, secret: bool, run: ChargedRun, persons: int | None) -> Statement:
-    return Statement(
-        relation=plan.event.relation,
-        epsilon=plan.epsilon,
-        delta=plan.spent_delta,
-        mechanism=plan.mechanism,
-        guarantee=plan.guarantee_text,
-        sensitivity=float(plan.event.sensitivity),
-        n=plan.n,
-        persons=persons,
-        micr=_micr(plan),
-        key_is_secret=secret,
-        version=__version__,
-        ledger=run.entry,
-        run=run.name,
-        event=plan.event.to_json(),
-    )
-
-
-def _micr(plan: Plan) -> MICrSettings | None:
-    """The settings of the MICr that was released, if it was."""
-    if plan.statistic is None:
-        return None
-    records, categories = plan.event.relation.records, plan.kinds.categories
-    moved = of_person(plan.statistic, plan.n, records, categories=categories)
-    return MICrSettings(
-        B=cells(plan.statistic.B, plan.n),
-        c=float(plan.statistic.c),
-        sizes=dict(plan.event.settings)["sizes"],
-        sensitivity=float(moved),
-    )

@@ -108,10 +108,25 @@ def tiling(plan: Plan, bounds: Sequence[Limits], resources: Resources) -> Tiling
 
 
 class TileScorer:
-    """Scores pairs of a table. No other class holds exact values."""
+    """Scores pairs of a table. No other class holds exact values.
+
+    Args:
+      source: the table.
+      plan: what is measured, of which pairs.
+      resources: the memory for codes or counts, and how many pairs are stored together.
+      devices: where to run; by default on the first device of JAX's default backend.
+      together: whether many tiles are asked for at a time, so that a GPU scores as many pairs
+        together as it has memory for, however few are stored together.
+    """
 
     def __init__(
-        self, source: Source, plan: Plan, resources: Resources, devices: Sequence[Device] = ()
+        self,
+        source: Source,
+        plan: Plan,
+        resources: Resources,
+        devices: Sequence[Device] = (),
+        *,
+        together: bool = False,
     ):
         self._source, self._plan, self._resources, self._devices = source, plan, resources, devices
         self._tiling = tiling(plan, source.bounds, resources)
@@ -120,7 +135,12 @@ class TileScorer:
             # Sources make pieces of this size; only their codes, which are smaller, are joined.
             cut = streaming.joined(self._cuts(min(_PIECE, resources.rows)), plan.n)
             self._scorer = batch.scorer(
-                cut, self._gains, devices=devices, pairs=len(plan.scored), tile=self._tiling.size
+                cut,
+                self._gains,
+                devices=devices,
+                pairs=len(plan.scored),
+                tile=self._tiling.size,
+                together=together,
             )
 
     def _cuts(self, rows: int) -> Iterator[BinnedTable]:

@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 
 import neighbours
 import numpy as np
@@ -127,7 +128,7 @@ def with_one_added(m, weight, spans, signed):
 
 
 @pytest.mark.parametrize("test", FORMS)
-@pytest.mark.parametrize("n", [5, 9, 14, 25, 41])
+@pytest.mark.parametrize("n", [5, 14, 41])
 def test_extreme_states_of_blocks_of_all_sizes_stay_within_the_bound(test, n):
     """A record leaves one block for another, beside a third that is full of order or empty."""
     signed = test in (SignedKendall, SignedSpearman)
@@ -136,6 +137,7 @@ def test_extreme_states_of_blocks_of_all_sizes_stay_within_the_bound(test, n):
     else:
         weight, spans = hand.rho_weight, lambda m: (m**3 - m) // 3
 
+    @cache
     def weigh(m):
         return float(weight(m))
 

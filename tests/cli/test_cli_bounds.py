@@ -1,5 +1,6 @@
 """`dpmic bounds check` and `from-codebook`, and patterns in commands that read no table."""
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -51,6 +52,23 @@ def test_types_and_names_of_a_table_are_checked_and_no_value(tmp_path):
         assert done.exit_code == 2
         assert all(word in done.stderr for word in words), done.stderr
         assert len(done.stderr.splitlines()) == 1 + len(words) * (len(words) > 1)
+
+
+def test_a_query_is_checked_and_so_is_the_type_of_its_ids(tmp_path):
+    database = f"duckdb:{tmp_path / 'table.duckdb'}"
+    with duckdb.connect(tmp_path / "table.duckdb") as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS a, 'x' AS b, DATE '2020-01-01' AS day")
+    columns, ids = "[columns]\na = [0, 1]\n", 'person = "day"\nrecords_per_person = 2\n'
+    said = {
+        f"{columns}b = ['x', 'y']\nday = {{ ignore = true }}": "is complete",
+        f"{columns}b = [2020-01-01, 2020-01-02]\nday = [0, 1]": "column 'day', got dates",
+        f"{ids}{columns}b = ['x', 'y']": "ids of persons in column 'day'",
+    }
+    for text, words in said.items():
+        query = ("--db", database, "--sql", "SELECT * FROM t")
+        done = dpmic("bounds", "check", bounds_file(tmp_path, text), *query)
+        assert words in done.output
+        assert done.exit_code == (0 if words == "is complete" else 2)
 
 
 def test_patterns_are_screened_as_the_columns_that_they_mean(tmp_path):

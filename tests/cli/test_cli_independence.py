@@ -49,8 +49,9 @@ def test_decisions_and_their_statement_are_printed(files):
     assert rows[1] == ["dose", "response", "yes"]
     assert rows[2] == ["age", "site", "not", "shown"]
     assert "1 of 2 pairs dependent; chance of any false discovery at most 0.05." in done.stdout
-    assert f"{STAMP}. Differentially private with epsilon = 4.0, delta = 0" in done.stdout
-    assert "not charged to a ledger" in done.stdout
+    assert f"{STAMP}. epsilon = 4, delta = 0 for one person's record" in done.stdout
+    assert "not charged to a ledger" not in done.stdout
+    assert "not charged to a ledger" in ran(files, "--statement").stdout
     assert MARKER not in done.output
 
 

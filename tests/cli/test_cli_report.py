@@ -179,7 +179,7 @@ def test_a_seed_gives_the_same_bytes_and_is_stamped(run, data, tmp_path):
         assert done.exit_code == 0, done.output
         assert (SEEDED in done.stderr) is (seed is not None)
         pages.append(out.read_text("utf-8"))
-        assert (Page(pages[-1]).one("title")["text"].startswith(SEEDED)) is (seed is not None)
+        assert (Page(pages[-1]).all("title")[0]["text"].startswith(SEEDED)) is (seed is not None)
     assert pages[0] == pages[1]
     counts = [Page(page).content["histograms"][0]["counts"] for page in pages]
     assert counts[0] != counts[2]

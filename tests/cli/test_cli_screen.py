@@ -44,8 +44,9 @@ def test_a_ranked_table_and_its_statement_are_printed(files):
     order = [(star, float(row[2])) for star, row in zip(starred, rows[1:], strict=False)]
     assert starred[0]
     assert order == sorted(order, reverse=True)
-    assert "epsilon = 20, delta = 0" in done.stdout
-    assert "not charged to a ledger" in done.stdout
+    assert rows[-1][1:7] == ["not", "for", "release.", "epsilon", "=", "20,"]
+    assert "Neighbouring tables" not in done.stdout
+    assert "Neighbouring tables" in screened(files, "--statement").stdout.splitlines()[-1]
 
 
 def test_json_is_one_object_with_what_the_library_finds(files):
@@ -79,7 +80,7 @@ def test_a_seed_repeats_a_run_and_is_stamped_on_everything(files, tmp_path):
     for run in tmp_path.glob("run*"):
         assert STAMP in (run / "result.csv").read_text()
         assert STAMP in (run / "result.json").read_text()
-        assert set(pd.read_csv(run / "result.csv", comment="#").x) <= set(NAMES)
+        assert set(pd.read_csv(run / "result.csv").x) <= set(NAMES)
 
 
 def test_a_run_without_a_seed_is_secret_and_never_repeats(files):
@@ -108,7 +109,7 @@ def test_a_run_is_charged_and_given_again_from_its_folder(files, ledger, tmp_pat
     assert found[0]["privacy"]["ledger"].endswith("#1")
     assert len(LedgerFile.open(ledger).events) == 1
     assert sorted(entry.name for entry in (tmp_path / "run").iterdir()) == [
-        *("lock", "result.csv", "result.json", "run.json"),
+        *("lock", "result.csv", "result.json", "result.privacy.json", "run.json"),
     ]
 
 

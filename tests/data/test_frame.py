@@ -122,6 +122,18 @@ def test_every_column_that_cannot_be_taken_is_in_one_error():
         frame_of(pl.DataFrame({"t": [dt.time(1)]}), "X")
 
 
+def test_a_series_is_a_table_of_one_column():
+    for series in (pd.Series([3.0, 1.0], name="a"), pl.Series("a", [3.0, 1.0])):
+        assert frame_of(series, "Y").names == ("a",)
+    assert frame_of(pd.Series([3.0, 1.0]), "Y").names == ("y",)
+
+
+def test_what_is_not_in_memory_is_refused_with_a_remedy():
+    for data, text in (("a.csv", "read it first"), (pl.LazyFrame({"a": [1]}), "collect it first")):
+        with pytest.raises(TypeError, match=text):
+            frame_of(data, "X")
+
+
 def test_identifiers_are_refused_with_a_remedy():
     frame = pd.DataFrame({"id": [f"p{i}" for i in range(65)]})
     with pytest.raises(ValueError, match=r"column 'id' has 65 categories, .* leave it out"):
@@ -137,7 +149,15 @@ def test_missing_values_are_refused_with_the_names_of_all_columns():
 
 def test_notes_say_how_columns_are_taken():
     frame = frame_of(
-        {"a": [1.0, 2, 3], "b": [1, 1, 2], "c": [4, 4, 4], "d": list("xyz"), "e": list("xyx")}, "X"
+        {
+            "a": [1.0, 2, 3],
+            "b": [1, 1, 2],
+            "c": [4] * 3,
+            "d": list("xyz"),
+            "e": list("xyx"),
+            "f": [np.nan] * 3,
+        },
+        "X",
     )
     assert [column.note() for column in frame.columns] == [
         "number: by rank, no ties",
@@ -145,4 +165,5 @@ def test_notes_say_how_columns_are_taken():
         "number: constant, so 0 with every column",
         "nominal: 3 categories, no order is used",
         "nominal: 2 categories, a flag",
+        "no value: all are missing",
     ]

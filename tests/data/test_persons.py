@@ -7,6 +7,7 @@ from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpmic_jax.data.schema import Categories, Number, Schema, TextFormat
-from dpmic_jax.data.source import draws, open_source, persons
+from dpmic_jax.data.source import Query, draws, open_source, persons
 
 KEY = bytes(range(32))
 RULES = (("who", Number(0, 1000)), ("value", Number(0, 1)))
@@ -70,6 +71,9 @@ def forms(data, folder):
     pyarrow.csv.write_csv(arrow, folder / "table.csv")
     data.to_csv(folder / "floats.csv", index=False)
     pyarrow.parquet.write_table(arrow, folder / "table.parquet", row_group_size=100)
+    with duckdb.connect(folder / "table.duckdb") as connection:
+        connection.register("given", arrow)
+        connection.execute("CREATE TABLE records AS SELECT * FROM given")
     return {
         "pandas, floats for a hole": data,
         "pandas, nullable": nullable,
@@ -82,6 +86,7 @@ def forms(data, folder):
         "csv": folder / "table.csv",
         "csv of floats": folder / "floats.csv",
         "parquet": folder / "table.parquet",
+        "duckdb": Query(f"duckdb:{folder / 'table.duckdb'}", "SELECT * FROM records"),
     }
 
 
@@ -96,6 +101,7 @@ def test_all_sources_orders_and_batches_draw_the_same_records(rng, tmp_path, mon
     assert counted(shuffled, 3, rows=7) == expected
     # Drawn in many ranges of persons, from pieces and into batches of a few records.
     monkeypatch.setattr(persons, "HELD", 10)
+    monkeypatch.setattr(persons, "SORTED", 4)
     monkeypatch.setattr(persons, "PIECE", 5)
     monkeypatch.setattr("dpmic_jax.data.source.memory.PIECE", 11)
     assert counted(shuffled, 3) == expected

@@ -223,6 +223,17 @@ def test_variables_of_the_program_are_no_tables():
         open_source(query, SCHEMA)
 
 
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ"])
+def test_infinite_times_of_duckdb_are_missing_as_from_other_tables(kind):
+    given = "'infinity', '-infinity', NULL, '2020-01-03 00:00:00+00'"
+    query = Query("duckdb:", f"SELECT unnest([{given}])::{kind} AS time")
+    days = datetime.date(2020, 1, 1), datetime.date(2020, 1, 3)
+    source = open_source(query, {"time": days})
+    assert source.validate() == 4
+    ((found,),) = source.batches(4)
+    assert found.tolist() == [18263, 18263, 18263, 18264]  # the middle, and the 3rd of January
+
+
 def test_a_folder_of_folders_and_one_without_tables_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no \.parquet file"):
         open_source(tmp_path, SCHEMA)

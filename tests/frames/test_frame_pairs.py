@@ -209,6 +209,9 @@ def test_dates_have_bounds_of_dates(table):
         ({"statistic": MICe}, TypeError, r"write MICe\(\.\.\.\)"),
         ({"measure": "tic"}, TypeError, "expected measure to be a function such as mic"),
         ({"p_values": 0.05}, TypeError, "expected p_values=True or TableTest"),
+        ({"missing": "drop"}, TypeError, "expected missing=pair_by_pair or"),
+        ({"control": "bh"}, TypeError, r"expected control=FalseDiscovery\(\)"),
+        ({"rng": "seed"}, TypeError, "expected rng to be an int"),
         ({"weights": [1] * 40}, ValueError, "weights are not taken"),
         ({"statistic": MICr(B=9)}, ValueError, "needs public bounds"),
         (

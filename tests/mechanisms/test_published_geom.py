@@ -32,7 +32,7 @@ WITNESSES = [
     (3.0, 6, code_grids, (1, 1, 1, 3, 9, 11), (1, 1, 1, 9, 11, 15), 8.0926535),
 ]
 
-LONG = WITNESSES[3], *WITNESSES[6:]  # seconds each
+LONG = *WITNESSES[2:4], *WITNESSES[6:]  # seconds each
 
 
 @pytest.mark.parametrize(

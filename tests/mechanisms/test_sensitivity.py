@@ -72,11 +72,12 @@ def test_every_move_on_every_table_stays_within_the_entry_bound_and_one_attains_
 # --- MICr: three parts against two, from the definition
 
 
-@pytest.mark.parametrize(("columns", "n"), [(3, 6), (3, 9), (3, 12), (4, 7), (4, 9)])
+@pytest.mark.parametrize(("columns", "n"), [(3, 6), (3, 9), (4, 7)])
 def test_three_parts_gain_at_most_delta_over_what_three_or_two_had(columns, n):
     """All tables, with merges of neighbouring rows only."""
     tables, most = all_tables(3, columns, n), 0
-    for source, target in itertools.product(range(3), range(6)):
+    # Rows may be numbered from the last, so the first and the middle one stand for all sources.
+    for source, target in itertools.product(range(2), range(6)):
         before, after = moved(tables, (source, 0), divmod(target, 2))
         merged = [np.add.reduceat(before, cut, axis=1) for cut in ([0, 1], [0, 2])]
         had = np.maximum.reduce([bits(before) / LOG3, *map(bits, merged)])

@@ -1,6 +1,7 @@
 """The programs for devices that take all lanes at once give the bits of those of a CPU."""
 
 import itertools
+import threading
 from types import SimpleNamespace
 
 import jax
@@ -65,14 +66,19 @@ def test_a_gpus_programs_give_the_bits_of_a_cpu(
     expected, triton, kind, prepare, tile, devices, monkeypatch
 ):
     like_a_gpu(monkeypatch, triton=triton)
-    monkeypatch.setattr(at_once, "REFINED_BYTES", 2**16)  # some pairs at a time
+    monkeypatch.setattr(backends, "REFINED_BYTES", 2**16)  # some pairs at a time
     found = scored(kind=kind, prepare=prepare, tile=tile, devices=devices)
     np.testing.assert_array_equal(found, expected[kind])
 
 
-@pytest.mark.parametrize("triton", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_streaming_on_a_gpu_gives_the_bits_of_a_cpu(expected, triton, monkeypatch):
+# Counts of 150 records in words of their own, or in half a word.
+@pytest.mark.parametrize(
+    ("triton", "half"), [(False, 4), pytest.param(True, 16, marks=pytest.mark.slow)]
+)
+def test_streaming_on_a_gpu_gives_the_bits_of_a_cpu(expected, triton, half, monkeypatch):
     like_a_gpu(monkeypatch, triton=triton)
+    monkeypatch.setattr(at_once, "_HALF", half)
+    monkeypatch.setattr(backends, "MOST_CELLS", 2**14)  # of some pairs
     found = streaming.score_batches(lambda: cuts(70), PAIRS, exact_gains(N), n=N, rows=70, group=15)
     np.testing.assert_array_equal(np.concatenate(list(found), axis=2), expected["numbers"])
 
@@ -130,10 +136,10 @@ def test_the_tile_is_the_largest_that_memory_holds(pairs, tile):
 
 
 class Recorder:
-    """numpy, noting what it brings from a device."""
+    """numpy, noting what it brings from a device, where two tiles have to be under way."""
 
     def __init__(self):
-        self.fetched = []
+        self.fetched, self._two = [], threading.Barrier(2)
 
     def __getattr__(self, name):
         return getattr(np, name)
@@ -141,6 +147,7 @@ class Recorder:
     def asarray(self, array, *arguments):
         if isinstance(array, jax.Array):
             self.fetched.append(array.shape)
+            self._two.wait(timeout=60)  # for another tile: one after the other would fail
         return np.asarray(array, *arguments)
 
 

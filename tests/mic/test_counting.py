@@ -6,7 +6,7 @@ import pytest
 
 from dpmic_jax import MICe, MICr
 from dpmic_jax.mic import at_once, coding, counting, kernel
-from dpmic_jax.mic.grids import buckets
+from dpmic_jax.mic.grids import Bucket, Grid, buckets
 
 # Values, and for MICr their bounds.
 TABLE = {
@@ -76,6 +76,26 @@ def test_all_lanes_at_once_are_counted_like_one_by_one(prepare):
         counted(cut, prepare, lane_by_lane=False), counted(cut, prepare), strict=True
     ):
         np.testing.assert_array_equal(ours, others[: len(ours)])
+
+
+def test_half_a_word_holds_as_many_records_as_share_one():
+    """All of them in one cell, counted in both orientations."""
+    most = 2**16 - 1
+    assert at_once.refined_room((2, 2, 2), most + 1) == (2, 2, 2)
+    total = jnp.zeros((1, *at_once.refined_room((2, 2, 2), most)), jnp.int32)
+    assert total.size == 4
+    ones, edges = np.ones((2, most), np.uint8), np.tile(np.arange(3, dtype=np.int32), (1, 2, 1))
+    layout = kernel.Layout((Bucket((Grid(2, 2, 2),)),), 1, 8, False)
+
+    @jax.jit
+    def counts(total, ones, edges):
+        pair = jnp.array([0]), jnp.array([1])
+        total = at_once.add_records(total, coding.FineCodes(ones, ones), *pair, jnp.int32(0))
+        both = coding.FineEdges(edges, edges)
+        return at_once.count_refined(total, both, *pair, jnp.array([1]), layout=layout)
+
+    (found,) = counts(total, ones, edges)
+    np.testing.assert_array_equal(found, [[[0, 0], [0, most]]] * 2)
 
 
 def test_coarser_grids_are_read_off_the_finest(rng):

@@ -79,8 +79,32 @@ def test_the_heat_map_is_the_matrix_in_twenty_colours(pairs):
     assert ("are left out" in text) is (len(there) < 10)
 
 
+def test_clusters_are_the_same_map_in_another_order_and_the_network_has_the_dependent_pairs():
+    found = result_of(tuple(f"x{i}" for i in range(10)))
+    page = Page(found.to_html())
+    assert [tab["text"] for tab in page.all("button", role="tab")] == [
+        *("Heat map", "Clusters", "Network")
+    ]
+    heat, clusters = (
+        [int(place) for place in figure["data-order"].split()]
+        for figure in page.all("figure", **{"class": "map"})
+    )
+    assert heat == list(range(10)) == sorted(clusters) != clusters
+    text = found.to_html().split('id="panel1"')[1].split("</figcaption>")[0]
+    expected = np.minimum(19, np.floor(20 * found.matrix[np.ix_(clusters, clusters)])).astype(int)
+    np.fill_diagonal(expected, -1)
+    np.testing.assert_array_equal(levels_of(text, 10), expected)
+    lines = {element["text"] for element in page.all("title")[1:]}
+    strong = found.ranked()[: found.dependent.sum()]
+    assert lines == {f"{x}, {y}: {mic:.3f}" for x, y, mic in strong}
+    few = Page(found.top(5).to_html())  # not every pair of its columns
+    assert [tab["text"] for tab in few.all("button", role="tab")] == ["Heat map", "Network"]
+    none = Page(dataclasses.replace(found, dependence_threshold=0.9).to_html())
+    assert [tab["text"] for tab in none.all("button", role="tab")] == ["Heat map", "Clusters"]
+
+
 def test_small_maps_show_their_numbers_and_large_ones_do_not():
-    for columns, numbers in [(15, 15 * 14), (16, 0)]:
+    for columns, numbers in [(15, 2 * 15 * 14), (16, 0)]:  # with the map of clusters
         page = Page(result_of(tuple(f"x{i}" for i in range(columns))).to_html())
         classes = [element.get("class") for element in page.all("text")]
         assert classes.count("strong") + classes.count("weak") == numbers
@@ -149,9 +173,10 @@ def test_the_likelihood_ratio_on_the_page_is_rounded_up(epsilon):
 def test_seeded_results_are_marked_everywhere_on_the_page(secret):
     text = result_of(key_is_secret=secret).to_html()
     page = Page(text)
-    assert page.one("title")["text"].startswith(SEEDED) is not secret
+    assert page.all("title")[0]["text"].startswith(SEEDED) is not secret
     assert len(page.all("p", **{"class": "seeded"})) == (not secret)
-    assert len(page.all("text", **{"class": "stamp"})) == (not secret)
+    pictures = len(page.all("figure"))
+    assert len(page.all("text", **{"class": "stamp"})) == (0 if secret else pictures) < 4
     assert (SEEDED in page.one("body")["text"]) is not secret
 
 

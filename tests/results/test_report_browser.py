@@ -1,13 +1,10 @@
-"""The report page in a real browser: run with `pytest -m browser`.
+"""The report page in a real browser: run with `pytest -m browser`."""
 
-It needs Debian's chromium and chromium-driver (or another Chrome with its driver) and selenium.
-"""
-
+import base64
 import functools
 import http.server
 import json
 import re
-import shutil
 import threading
 from operator import itemgetter
 from typing import ClassVar
@@ -19,39 +16,12 @@ from made_results import result_of, statement_of
 from report_pages import HOSTILE, one_histogram
 
 from dpmic_jax.results import SEEDED
+from dpmic_jax.results.power_curve import CurvePoint, PowerCurve
 
 pytestmark = pytest.mark.browser
 
 NAMES = ("age", "dose", "response", "hour", "risk", "weight")
 PHONE = 390
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-
-
-def found_program(*names):
-    for path in map(shutil.which, names):
-        if path:
-            return path
-    pytest.fail(
-        f"no {names[0]} on this machine: apt-get install chromium chromium-driver, or leave out "
-        "`-m browser`"
-    )
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        from selenium import webdriver
-    except ImportError:
-        pytest.fail("no selenium: pip install selenium, or leave out `-m browser`")
-    options = webdriver.ChromeOptions()
-    options.binary_location = found_program(*BROWSERS)
-    for word in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(found_program("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture
@@ -76,7 +46,8 @@ def whole_page(**changes):
     # Of their own, so that the order of the rows is not that of the values.
     distance = np.random.default_rng(3).uniform(0, 0.15, len(names) * (len(names) - 1) // 2)
     given = {"names": names, "statement": statement_of(n=400), "distance": distance, **changes}
-    return result_of(**given), result_of(**given).to_html(histograms=[pair])
+    histograms = [pair] if {"age", "dose"} <= set(names) else []
+    return result_of(**given), result_of(**given).to_html(histograms=histograms)
 
 
 def rows(driver):
@@ -87,6 +58,10 @@ def rows(driver):
         "Number(r.cells[2].querySelector('data').value)])"
     )
     return [tuple(row) for row in cells]
+
+
+def shown(driver, selector):
+    return [each for each in driver.find_elements("css selector", selector) if each.is_displayed()]
 
 
 def head(driver, name):
@@ -280,7 +255,7 @@ def test_a_phone_never_scrolls_the_page_sideways(opened, columns):
     assert driver.execute_script("return innerWidth") == PHONE
     assert driver.execute_script("return document.documentElement.scrollWidth") == PHONE
     # Wide things scroll in boxes of their own, and those fit the screen.
-    boxes = driver.find_elements("css selector", ".box")
+    boxes = shown(driver, ".box")
     assert all(box.rect["x"] >= 0 and box.rect["x"] + box.rect["width"] <= PHONE for box in boxes)
     assert len(boxes) == 3
 
@@ -323,6 +298,98 @@ def test_two_hundred_columns_are_shown_in_portions(opened):
     driver.find_element("id", "words").send_keys("x199")
     head(driver, "x").click()
     assert [row[0] for row in rows(driver)] == [f"x{i}" for i in range(199)]
+
+
+def test_pictures_are_tabs_for_the_mouse_and_the_keyboard(opened):
+    from selenium.webdriver.common.keys import Keys
+
+    found, text = whole_page()
+    driver = opened(text)
+    tabs = driver.find_elements("css selector", "[role=tab]")
+    panels = driver.find_elements("css selector", "[role=tabpanel]")
+
+    def chosen():
+        selected = [tab.get_attribute("aria-selected") for tab in tabs]
+        visible = [str(panel.is_displayed()).lower() for panel in panels]
+        focusable = ["true" if tab.get_attribute("tabindex") == "0" else "false" for tab in tabs]
+        assert selected == visible == focusable
+        return [tab.text for tab in tabs][selected.index("true")]
+
+    assert chosen() == "Heat map"
+    tabs[1].click()
+    assert chosen() == "Clusters"
+    box = panels[1].find_element("css selector", ".box")
+    box.send_keys(Keys.ARROW_RIGHT)
+    order = panels[1].find_element("css selector", ".map").get_attribute("data-order").split()
+    i, j = int(order[0]), int(order[1])
+    said = panels[1].find_element("css selector", "output").text
+    assert said.startswith(f"{NAMES[i]}, {NAMES[j]}: {found.matrix[i, j]:.3f}")
+    for key, name in (
+        (Keys.ARROW_RIGHT, "Network"),
+        (Keys.ARROW_RIGHT, "Heat map"),
+        (Keys.ARROW_LEFT, "Network"),
+        (Keys.HOME, "Heat map"),
+        (Keys.END, "Network"),
+    ):
+        (selected,) = shown(driver, "[role=tab][aria-selected=true]")
+        selected.send_keys(key)
+        assert chosen() == name
+        assert driver.switch_to.active_element.text == name
+
+
+def test_groups_of_columns_are_chosen_from_lists(opened):
+    from selenium.webdriver.support.select import Select
+
+    names = tuple(f"{group}_{i}" for group in ("lab", "drug") for i in range(3))
+    found, text = whole_page(names=names)
+    driver = opened(text)
+    group, other = (Select(driver.find_element("id", name)) for name in ("group", "other"))
+    assert [option.text for option in group.options] == ["any", "lab (3)", "drug (3)"]
+    group.select_by_value("lab")
+    assert rows(driver) == [row for row in found.ranked() if "lab" in row[0] + row[1]]
+    other.select_by_value("drug")
+    between = [row for row in found.ranked() if {row[0][:3], row[1][:3]} == {"lab", "dru"}]
+    assert rows(driver) == between
+    assert driver.find_element("id", "count").text == "9 of 15 pairs"
+    assert not shown(opened(whole_page()[1]), "#group")
+
+
+def test_paper_has_all_pictures_and_no_controls(opened, browser):
+    _, text = whole_page()
+    driver = opened(text, width=700)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert len(shown(driver, "figure")) == 4
+        assert not shown(driver, "#filter, [role=tab], figure output")
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 700
+        printed = browser.execute_cdp_cmd("Page.printToPDF", {})["data"]
+        assert base64.b64decode(printed).startswith(b"%PDF")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1100, PHONE])
+def test_axe_finds_nothing_serious(opened, browser, axe, scheme, width):
+    pair, *_ = one_histogram()
+    curve = PowerCurve("all pairs", 400, 0.0, 1.0, tuple(CurvePoint(e, 0.02, 0.2) for e in (1, 2)))
+    names = ("age", "dose", "lab_1", "lab_2", "drug_1", "drug_2")  # with two groups
+    found, _ = whole_page(names=names, statement=statement_of(n=400, key_is_secret=False))
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    try:
+        driver = opened(found.to_html(histograms=[pair], curve=curve), width=width)
+        for tab in driver.find_elements("css selector", "[role=tab]"):
+            tab.click()
+            assert axe(driver) == []
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def test_axe_finds_a_fault_that_is_put_in(opened, axe):
+    _, text = whole_page()
+    driver = opened(text.replace("<main>", '<main><input type="text" />'))
+    assert [found[0] for found in axe(driver)] == ["label"]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

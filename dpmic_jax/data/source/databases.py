@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from dpmic_jax.data.source.query import DUCKDB, Query
-from dpmic_jax.data.source.streams import Reader, RelationReader, quoted
+from dpmic_jax.data.source.streams import FINITE, Reader, RelationReader, quoted
 
 # Of DuckDB, which otherwise keeps a file in memory as far as it fits.
 MEMORY = "1GB"
@@ -23,12 +23,11 @@ _SESSION = (
     "SET LOCAL idle_in_transaction_session_timeout = 0",
 )
 # How columns are read whose types Arrow has no equal of, by PostgreSQL's name of the type: as what
-# a CSV file would have. Infinite dates and times do not fit Arrow's, and are missing.
+# a CSV file would have.
 _AS_TEXT = "{}::text"
-_FINITE = "CASE WHEN isfinite({0}) THEN {0} END"
 _READ_AS = {"money": "{}::numeric::text", "bpchar": _AS_TEXT, "oid": _AS_TEXT}
 _READ_AS |= {"interval": _AS_TEXT}
-_READ_AS |= dict.fromkeys(("date", "timestamp", "timestamptz"), _FINITE)
+_READ_AS |= dict.fromkeys(("date", "timestamp", "timestamptz"), FINITE)
 _TYPES = {"money": pa.decimal128(38, 2), "numeric": pa.decimal128(38, 18), "oid": pa.int64()}
 _TYPES |= {"interval": pa.duration("us")}
 

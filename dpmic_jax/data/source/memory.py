@@ -170,7 +170,7 @@ def coded(values: Held, rule: Rule | PersonId, name: str) -> Column:
 def _ids(values: Held, rule: PersonId, name: str) -> Column:
     """Ids of persons; the name is for error messages."""
     if isinstance(values, nw.Series):
-        if _is_numeric(values) and values.dtype not in _WIDE:
+        if _is_numeric(values.dtype) and values.dtype not in _WIDE:
             missing = values.is_null().to_numpy().astype(bool)
             if values.dtype.is_float():
                 return ids.of_floats(_series_floats(values))
@@ -191,9 +191,10 @@ def _ids(values: Held, rule: PersonId, name: str) -> Column:
 def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
     """A column as floats, NaN where a cell is not a number; the name is for error messages."""
     if isinstance(values, nw.Series):
-        if _is_numeric(values):
+        dtype = values.dtype  # asked for once: narwhals infers it from the cells of objects
+        if _is_numeric(dtype):
             return _series_floats(values)
-        if values.dtype not in _UNTYPED or _is_complex(values):
+        if dtype not in _UNTYPED or _is_complex(values):
             raise wrong_type(name, rule, _kind(values))
         values = _cells(values)
     kind = values.dtype.kind
@@ -207,10 +208,11 @@ def floats_in(values: Held, rule: Number, name: str) -> Float[np.ndarray, " n"]:
 def _moments(values: Held, rule: Times, name: str) -> Moments:
     """A column as days or microseconds, NaN where a cell is no moment of the rule's kind."""
     if isinstance(values, nw.Series):
-        if isinstance(values.dtype, nw.Duration if rule.kind == "duration" else _INSTANTS):
+        dtype = values.dtype
+        if isinstance(dtype, nw.Duration if rule.kind == "duration" else _INSTANTS):
             array = values.to_numpy()  # in UTC
             values = array if array.dtype.kind in "Mm" else _cells(values)  # pandas' arrow dates
-        elif values.dtype in _UNTYPED and not _is_complex(values):
+        elif dtype in _UNTYPED and not _is_complex(values):
             values = _cells(values)
         else:
             raise wrong_type(name, rule, _kind(values))
@@ -224,10 +226,11 @@ def _moments(values: Held, rule: Times, name: str) -> Moments:
 def _codes(values: Held, rule: Categories, name: str) -> Codes:
     """Codes of categories, `MISSING` or `UNDECLARED`."""
     if isinstance(values, nw.Series):
-        if _is_numeric(values) and rule.kind is not str:
-            exact = values.dtype not in _WIDE and not values.null_count()
+        dtype = values.dtype
+        if _is_numeric(dtype) and rule.kind is not str:
+            exact = dtype not in _WIDE and not values.null_count()
             values = values.to_numpy() if exact else _cells(values)
-        elif values.dtype in (*_UNTYPED, nw.Categorical, nw.Enum) and not _is_complex(values):
+        elif dtype in (*_UNTYPED, nw.Categorical, nw.Enum) and not _is_complex(values):
             values = _cells(values)
         else:
             raise wrong_type(name, rule, _kind(values))
@@ -252,7 +255,7 @@ def _is_binary(values: nw.Series) -> bool:
     # `type` is of a chunked array, `pyarrow_dtype` of a pandas series that is stored in arrow.
     kind = getattr(native, "type", getattr(getattr(native, "dtype", None), "pyarrow_dtype", None))
     held = getattr(kind, "value_type", kind)  # `value_type` is of a dictionary
-    return values.dtype == nw.Binary or "binary" in str(held).split("[")[0]
+    return "binary" in str(held).split("[")[0] or values.dtype == nw.Binary
 
 
 def _texts(values: np.ndarray) -> list[Any]:
@@ -261,16 +264,17 @@ def _texts(values: np.ndarray) -> list[Any]:
     return list(map(as_text, cells)) if values.dtype.kind == "S" else cells
 
 
-def _is_numeric(values: nw.Series) -> bool:
-    return values.dtype.is_numeric() or values.dtype == nw.Boolean
+def _is_numeric(dtype: nw.dtypes.DType) -> bool:
+    return dtype.is_numeric() or dtype == nw.Boolean
 
 
 def _series_floats(values: nw.Series) -> Float[np.ndarray, " n"]:
     """A numeric series as floats, in a dtype that does not depend on whether it has nulls."""
-    short = [dtype for kind, dtype in _SHORT.items() if values.dtype == kind]
-    if values.dtype == nw.Boolean:
+    held = values.dtype
+    short = [dtype for kind, dtype in _SHORT.items() if held == kind]
+    if held == nw.Boolean:
         values = values.cast(nw.UInt8)
-    elif values.dtype in _WIDE:
+    elif held in _WIDE:
         return numbers_of(_cells(values))
     with np.errstate(invalid="ignore"):  # numpy would warn of a signalling NaN
         return values.to_numpy().astype(short[0] if short else np.float64)
@@ -282,7 +286,7 @@ def _is_complex(values: nw.Series) -> bool:
 
 
 def _kind(values: nw.Series) -> str:
-    if _is_numeric(values):
+    if _is_numeric(values.dtype):
         return "numbers"
     if _is_complex(values):
         return "complex numbers"

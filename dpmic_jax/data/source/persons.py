@@ -54,8 +54,8 @@ from dpmic_jax.data.table import FEWEST_RECORDS
 
 # Records whose owners and tags are in memory at a time while records are drawn, 32 bytes each.
 HELD = 2**22
-# In how many parts the records that are held are sorted, one after the other.
-PARTS = 16
+# Records that are sorted at a time.
+SORTED = 2**18
 # Records that are repeated at a time.
 PIECE = 2**16
 
@@ -186,7 +186,8 @@ class PersonSource(Source):
         cipher, found, start = BlockCipher(self._key), [], 0
         while start < _END:
             owners, tags, end = self._owned_from(start)
-            step = -(-(end - start) // PARTS)
+            parts = max(1, -(-sum(map(len, owners)) // SORTED))
+            step = -(-(end - start) // parts)
             for low in range(start, end, step):
                 rows = [_within(part, low, min(low + step, end)) for part in owners]
                 some = np.concatenate(_selected(owners, rows))
@@ -198,7 +199,7 @@ class PersonSource(Source):
     def _owned_from(self, start: int) -> tuple[list[Blocks], list[Blocks], int]:
         """Owners and tags of the records in a range of owners from `start` on, and its end.
 
-        The range is halved as long as it has more than `HELD` records of more than one owner.
+        While it has more than `HELD` records of more than one owner, it ends at the middle of them.
         """
         end, count = _END, 0
         owners, tags = [NO_BLOCKS], [NO_BLOCKS]
@@ -208,7 +209,10 @@ class PersonSource(Source):
             tags.append(piece.tags[inside])
             count += len(owners[-1])
             while count > HELD and end - start > 1:
-                end = start + (end - start) // 2
+                # At a record's owner: halves of the range would close in on one with many records
+                # in 64 passes over the table.
+                first = np.concatenate([part[:, 0] for part in owners])
+                end = max(int(np.partition(first, count // 2)[count // 2]), start + 1)
                 rows = [_within(part, start, end) for part in owners]
                 owners, tags = _selected(owners, rows), _selected(tags, rows)
                 count = sum(map(len, owners))

@@ -23,6 +23,9 @@ from dpmic_jax.data.source.arrow import check_type
 from dpmic_jax.data.source.arrow_source import PIECE, ArrowBatches, ArrowSource
 from dpmic_jax.data.source.query import Query
 
+# What is selected of dates and times in SQL: infinite ones are missing, as Arrow has none.
+FINITE = "CASE WHEN isfinite({0}) THEN {0} END"
+
 
 class Reader(ABC):
     """What reads a table, anew for every pass.
@@ -140,10 +143,15 @@ class RelationReader(Reader):
 
     def read(self, names: Sequence[str]) -> Iterator[Any]:
         """Record batches of these columns."""
-        chosen = self._relation.project(", ".join(map(quoted, names)))
+        chosen = self._relation.project(", ".join(map(self._read_as, names)))
         # Of this size: those of `__arrow_c_stream__` have a million records.
         with closing(chosen.to_arrow_reader(PIECE)) as stream:
             yield from stream
+
+    def _read_as(self, name: str) -> str:
+        kind, own = self.schema.field(name).type, quoted(name)
+        instant = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+        return f"{FINITE.format(own)} AS {own}" if instant else own
 
 
 class DatasetReader(Reader):

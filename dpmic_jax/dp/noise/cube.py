@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import jax
@@ -46,7 +46,7 @@ from scipy.special import gammaincc, gammainccinv, gammaincinv
 
 from dpmic_jax.dp.arithmetic.bisection import bisect, doubled
 from dpmic_jax.dp.arithmetic.intervals import exact, integer
-from dpmic_jax.dp.rng.keys import AnyKey, noise_key
+from dpmic_jax.dp.rng.keys import AnyKey, fold, noise_key
 
 MOST_VALUES = 2**40
 Steps = float | Float[np.ndarray, "*shape"]
@@ -82,7 +82,7 @@ class CubeNoise:
         integer("sensitivity", self.sensitivity, 1, 2**60)
         integer("values", self.values, 1, MOST_VALUES)
 
-    @property
+    @cached_property
     def rate(self) -> Fraction:
         """a of q = e^-a: epsilon / sensitivity, exactly."""
         return exact("epsilon", self.epsilon) / self.sensitivity
@@ -274,14 +274,14 @@ def random_bits(key: AnyKey) -> RandomBits:
 
     def words() -> Iterator[int]:
         for number in range(2**32):
-            yield from np.asarray(_words(key, jnp.asarray(number, jnp.uint32))).tolist()
+            yield from np.asarray(_words(fold(key, np.array([number], np.uint32)))).tolist()
 
     return RandomBits(words())
 
 
 @jax.jit
-def _words(key: Key[Array, ""], number: UInt32[Array, ""]) -> UInt32[Array, " words"]:
-    return jax.random.bits(jax.random.fold_in(key, number), (_WORDS,), jnp.uint32)
+def _words(key: Key[Array, ""]) -> UInt32[Array, " words"]:
+    return jax.random.bits(key, (_WORDS,), jnp.uint32)
 
 
 # --- bounds on ln f ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import jax
 import jax.numpy as jnp
@@ -265,7 +266,7 @@ class LatticeCube:
         exact("epsilon", self.epsilon)
         integer("points", self.points, 1, MOST_VALUES)
 
-    @property
+    @cached_property
     def noise(self) -> CubeNoise:
         """The noise, in lattice steps."""
         return CubeNoise(

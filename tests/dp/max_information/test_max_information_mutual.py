@@ -49,7 +49,7 @@ def rejections(joint, product, level):
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.4])
 def test_no_distribution_errs_more_than_alpha_at_the_level_of_its_information(rng, alpha):
-    joint, product = random_distributions(rng, 80)
+    joint, product = random_distributions(rng, 30)
     for j, q, nats in zip(joint, product, information(joint, product), strict=True):
         found = InformationTheorem(nats=nats, laws=Laws.ANY).corrected(alpha)
         assert rejections(j, q, found.level) <= alpha

@@ -77,8 +77,10 @@ def test_candidates_far_ahead_are_chosen(selector, key):
     assert away < Fraction(1, 100)
 
 
-def test_draws_follow_the_exact_pmf(selector, key):
-    scores = [29, 31, 32]
+@pytest.mark.parametrize("name", ["noisy max", "sparse vector, delta"])
+def test_draws_follow_the_exact_pmf(name, key):
+    """Of those whose own tests do not draw."""
+    selector, scores = SELECTORS[name], [29, 31, 32]
     expected = exact_pmf(selector, scores)
     assert sum(expected.values()) == 1
     assert all(isinstance(p, Fraction) for p in expected.values())

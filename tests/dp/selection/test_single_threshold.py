@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selecting import ALARM, boxes, drawn, int32, p_value, pairs
+from selecting import ALARM, DRAWS, boxes, drawn, int32, p_value, pairs
 
 from dpmic_jax.dp.accounting.events import PureDP
 from dpmic_jax.dp.audit import exact_loss
@@ -147,7 +147,7 @@ def test_the_threshold_noise_is_drawn_from_its_words():
 
 def test_draws_of_the_threshold_noise_follow_its_distribution(key):
     noise = EndlessGeometric(rate=Fraction(1, 5), most=25)
-    words = jax.random.bits(key, (noise.tables.words, 100_000), jnp.uint32)
+    words = jax.random.bits(key, (noise.tables.words, DRAWS), jnp.uint32)
     found = np.bincount(np.asarray(draw(words, noise.tables, np.uint32(25))))
     counts = dict(enumerate(found.tolist()))
     assert p_value(counts, dict(enumerate(noise.pmf()))) > ALARM
@@ -206,7 +206,7 @@ def test_draws_follow_the_exact_distribution_and_no_other_scale(secret, key):
         noise, limits = jax.random.split(key)
         return TWO.choose_padded(TWO.noisy(scores, key=noise), key=limits)
 
-    counts = drawn(select, scores, secret_key().key if secret else key, 100_000)
+    counts = drawn(select, scores, secret_key().key if secret else key, DRAWS)
     assert p_value(counts, TWO.pmf(scores)) > ALARM
     for factor in (2 / 3, 3 / 2):
         assert p_value(counts, replace(TWO, epsilon=4.0 * factor).pmf(scores)) < ALARM

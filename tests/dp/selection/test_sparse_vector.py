@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from selecting import ALARM, boxes, drawn, int32, p_value, pairs
+from selecting import ALARM, DRAWS, boxes, drawn, int32, p_value, pairs
 
 from dpmic_jax.dp.accounting.composition import optimal
 from dpmic_jax.dp.accounting.events import ApproximateDP, Event, PureDP, ReplaceOne
@@ -97,7 +97,7 @@ def test_draws_follow_the_exact_distribution_and_no_other_scale(secret, key):
         noise, limits = jax.random.split(key)
         return TWO.choose_padded(TWO.noisy(scores, key=noise), key=limits)
 
-    counts = drawn(select, scores, secret_key().key if secret else key, 100_000)
+    counts = drawn(select, scores, secret_key().key if secret else key, DRAWS)
     assert p_value(counts, TWO.pmf(scores)) > ALARM
     for factor in (2 / 3, 3 / 2):
         assert p_value(counts, replace(TWO, epsilon=4.0 * factor).pmf(scores)) < ALARM

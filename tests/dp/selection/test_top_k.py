@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
-from selecting import ALARM, boxes, drawn, int32, p_value
+from selecting import ALARM, DRAWS, boxes, drawn, int32, p_value
 
 from dpmic_jax.dp.audit import exact_loss
 from dpmic_jax.dp.audit.exact import exp_between
@@ -72,7 +72,7 @@ def test_top_k_has_the_distribution_of_exponential_noise():
 @pytest.mark.parametrize("secret", [False, True])
 def test_draws_follow_the_exact_distribution_and_no_other_scale(secret, key):
     scores = [0, 3, 7, 5, 12]
-    counts = drawn(TWO.select, scores, secret_key().key if secret else key, 100_000)
+    counts = drawn(TWO.select, scores, secret_key().key if secret else key, DRAWS)
     assert p_value(counts, TWO.pmf(scores)) > ALARM
     for factor in (2 / 3, 3 / 2):
         assert p_value(counts, replace(TWO, epsilon=2.0 * factor).pmf(scores)) < ALARM
@@ -80,7 +80,7 @@ def test_draws_follow_the_exact_distribution_and_no_other_scale(secret, key):
 
 def test_equal_scores_are_chosen_equally_often(key):
     mechanism = replace(TWO, epsilon=60.0)
-    counts = drawn(mechanism.select, [5, 5, 5, 5], key, 30_000)
+    counts = drawn(mechanism.select, [5, 5, 5, 5], key, DRAWS)
     assert p_value(counts, dict.fromkeys(itertools.combinations(range(4), 2), 1 / 6)) > ALARM
 
 
