@@ -94,7 +94,9 @@ def mutual_information() -> Score:
         X = frame.to_numpy()
         return [of(X[:, :i], X[:, i], random_state=0) for i in range(1, X.shape[1])]
 
-    one = lambda x, y: of(x[:, None], y, random_state=0)[0]  # noqa: E731  # as the others are
+    def one(x: np.ndarray, y: np.ndarray) -> float:
+        return of(x[:, None], y, random_state=0)[0]
+
     return _score("mutual information", "scikit-learn", one, table)
 
 
